@@ -1,0 +1,1 @@
+"""Adapters of the embedded home: SQLite, a local PostgreSQL, processes and callables."""

@@ -1,0 +1,1 @@
+"""Outgoing HTTP: the egress guard, signing, webhooks and function URLs."""

@@ -1,0 +1,1 @@
+"""Adapters that keep everything in memory: for tests and for the simulator."""

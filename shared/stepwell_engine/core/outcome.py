@@ -1,0 +1,52 @@
+"""Effects as values: what a performer is asked to do, and what came of it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from stepwell_engine.core.definition import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One attempt of one step.
+
+    `effect_id` (`run:step`, or `run:compensate:step`) is the same on every attempt: the
+    idempotency key for the world outside. `timeout` in ms bounds the whole attempt.
+    `secret` is sealed text.
+    """
+
+    project: str
+    workflow: str
+    run_id: str
+    ordinal: int
+    step: str
+    kind: Kind
+    attempt: int
+    effect_id: str
+    target: str
+    payload: Any
+    secret: str | None
+    timeout: int
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    """`output` is compact JSON, or None where the step has no output."""
+
+    output: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A failed attempt. `code` is one of the stable codes of steps, where one fits.
+
+    `retryable` False ends the step at once; `retry_after` (ms) asks for a longer pause.
+    """
+
+    message: str
+    code: str | None = None
+    retryable: bool = True
+    retry_after: int | None = None
+
+
+Outcome = Succeeded | Failed

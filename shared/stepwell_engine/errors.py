@@ -1,0 +1,74 @@
+"""Every error the engine raises. Imports nothing.
+
+StepwellError
+├── Problem            a request was refused; becomes an RFC 9457 problem document
+└── StoreError
+    ├── Unavailable    the store did not answer: the call may or may not have happened
+    └── NewerFormat    the document was written by a newer version of the engine
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+# Stable codes and their HTTP status.
+PROBLEM_STATUS: Mapping[str, int] = {
+    "invalid_request": 400,
+    "invalid_definition": 400,
+    "invalid_expression": 400,
+    "unauthenticated": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "method_not_allowed": 405,
+    "run_finished": 409,
+    "already_bound": 409,
+    "workflow_disabled": 409,
+    "workflow_paused": 409,
+    "workflows_off": 409,
+    "not_supported": 409,
+    "conflict": 409,
+    "payload_too_large": 413,
+    "unsupported_media_type": 415,
+    "too_many_signals": 429,
+    "rate_limited": 429,
+    "internal": 500,
+    "unavailable": 503,
+}
+
+
+class StepwellError(Exception):
+    """Base of all errors of the engine."""
+
+
+class Problem(StepwellError):
+    """A refused request.
+
+    `code` is a key of PROBLEM_STATUS; `detail` says what is wrong, where, and what would be
+    right; `extra` are further members of the problem document (for example `violations`).
+    """
+
+    def __init__(self, code: str, detail: str, **extra: Any) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.code = code
+        self.status = PROBLEM_STATUS[code]
+        self.detail = detail
+        self.extra = extra
+
+
+class StoreError(StepwellError):
+    """Base of what a store raises."""
+
+
+class Unavailable(StoreError):
+    """The store did not answer. The call may have happened, may happen later, or not at all."""
+
+
+class NewerFormat(StoreError):
+    """A stored document has a format number above the one this version reads; left untouched."""
+
+    def __init__(self, what: str, found: int, known: int) -> None:
+        super().__init__(
+            f"{what} was written in format {found}, this version of Stepwell reads up to "
+            f"format {known}: upgrade this installation; the document was left untouched"
+        )
+        self.found = found
+        self.known = known

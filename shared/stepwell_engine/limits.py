@@ -1,0 +1,65 @@
+"""Every limit and default of the product, in one place. Times in ms, sizes in bytes."""
+
+from typing import Final
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+SECOND: Final = 1000
+MINUTE: Final = 60 * SECOND
+HOUR: Final = 60 * MINUTE
+DAY: Final = 24 * HOUR
+
+# Definitions
+MAX_STEPS: Final = 200
+MAX_CHILDREN: Final = 200
+MAX_DEFINITION: Final = 256 * KIB
+MAX_TARGET: Final = 8 * KIB
+MAX_STEP_PAYLOAD: Final = 64 * KIB
+DEFAULT_ATTEMPTS: Final = 3
+MAX_ATTEMPTS: Final = 20
+DEFAULT_ACTION_TIMEOUT: Final = 30 * SECOND
+MAX_ACTION_TIMEOUT: Final = 600 * SECOND
+MIN_TIMEOUT: Final = 1 * SECOND
+DEFAULT_SUBWORKFLOW_TIMEOUT: Final = 24 * HOUR
+MAX_SUBWORKFLOW_TIMEOUT: Final = 30 * DAY
+DEFAULT_SIGNAL_TIMEOUT: Final = 7 * DAY
+MAX_SIGNAL_TIMEOUT: Final = 30 * DAY
+MAX_SLEEP: Final = 30 * DAY
+
+# Retries of declared steps: 2 s, doubling, at most an hour, no jitter
+BACKOFF_INITIAL: Final = 2 * SECOND
+BACKOFF_FACTOR: Final = 2
+BACKOFF_CAP: Final = 1 * HOUR
+MAX_LOST_IN_A_ROW: Final = 5
+MAX_RUN_ATTEMPTS: Final = 10_000
+
+# Runs
+MAX_INPUT: Final = 256 * KIB
+MAX_OUTPUT: Final = 256 * KIB
+MAX_ERROR_TEXT: Final = 2_000  # characters
+MAX_IDEMPOTENCY_KEY: Final = 200  # characters
+MAX_SIGNAL_PAYLOAD: Final = 32 * KIB
+MAX_PENDING_SIGNALS: Final = 1_000
+MAX_WAIT: Final = 25  # seconds of `?wait=`
+MAX_PAGE: Final = 100  # items of a list
+MAX_STEPS_IN_DETAIL: Final = 200
+
+# SQL results
+MAX_ROWS: Final = 100
+MAX_ROWS_BYTES: Final = 32 * KIB
+
+# Requests
+MAX_BODY: Final = 5 * MIB
+
+# The lease protocol
+LEASE: Final = 60 * SECOND
+CLOCK_MARGIN: Final = 2 * SECOND  # clocks of two workers differ by less
+MAX_HINT_DELAY: Final = 900 * SECOND  # SQS delays no longer
+CLAIM_WAIT: Final = 2 * SECOND  # a run ready this soon is waited for in process
+
+# How a run is stored
+FORMAT: Final = 1
+COMPRESS_ABOVE: Final = 500
+PAGE_ABOVE: Final = 2_000  # uncompressed journal
+INLINE_OUTPUT: Final = 300
+INLINE_INPUT: Final = 300

@@ -1,0 +1,1 @@
+"""Use cases over the ports: load, decide, commit, dispatch."""
