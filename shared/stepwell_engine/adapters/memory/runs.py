@@ -1,0 +1,244 @@
+"""Runs in memory: the port's rules in their plainest form."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from stepwell_engine.core.run import Blob, Head, Mail, Status
+from stepwell_engine.errors import NewerFormat
+from stepwell_engine.limits import CLOCK_MARGIN, FORMAT, MAX_PENDING_SIGNALS
+from stepwell_engine.ports import KEEP, Commit, Done, Due, Refused, Written
+
+
+class MemoryRuns:
+    """The Runs port. Nothing outlives the object.
+
+    Every condition (`_may_…`) and every transition (`_claimed`, …) is a method of its own.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._heads: dict[str, Head] = {}
+        self._blobs: dict[tuple[str, str], bytes] = {}
+        self._keys: dict[tuple[str, str, str], str] = {}
+
+    # --- conditions ---------------------------------------------------------------------------
+
+    def _lease_is_over(self, head: Head, now: int) -> bool:
+        return head.until + CLOCK_MARGIN < now
+
+    def _may_claim(self, head: Head, now: int) -> bool:
+        free = head.token is None or self._lease_is_over(head, now)
+        return head.live and head.ready_at <= now and free
+
+    def _holds(self, head: Head, token: str) -> bool:
+        return head.token == token
+
+    def _at(self, head: Head, commit: int) -> bool:
+        return head.commit == commit
+
+    def _may_extend(self, head: Head, token: str) -> bool:
+        return self._holds(head, token) and head.live
+
+    def _may_commit(self, head: Head, commit: Commit) -> bool:
+        expected = head.live if commit.expect == "live" else head.status is Status.CANCELLED
+        unseen = commit.revision is not None and commit.revision != head.revision
+        return (
+            self._holds(head, commit.token)
+            and self._at(head, commit.commit)
+            and expected
+            and not unseen
+        )
+
+    def _may_deliver(self, head: Head, mail_id: str) -> bool:
+        return head.live and len(head.mail) < MAX_PENDING_SIGNALS and mail_id not in head.mail
+
+    def _may_cancel(self, head: Head) -> bool:
+        return head.live
+
+    def _may_close(self, head: Head, token: str, commit: int) -> bool:
+        return (
+            head.status is Status.CANCELLED and self._holds(head, token) and self._at(head, commit)
+        )
+
+    # --- transitions --------------------------------------------------------------------------
+
+    def _claimed(self, head: Head, token: str, until: int) -> Head:
+        lost = head.lost if head.token is None else head.lost + 1
+        return replace(head, token=token, until=until, lost=lost)
+
+    def _committed(self, head: Head, commit: Commit) -> Head:
+        left = {key: mail for key, mail in head.mail.items() if key not in commit.consumed}
+        return replace(
+            head,
+            commit=head.commit + 1,
+            journal=commit.journal,
+            status=head.status if commit.status is None else commit.status,
+            ready_at=head.ready_at if commit.ready_at is None else commit.ready_at,
+            wake_at=head.wake_at if commit.wake_at is KEEP else commit.wake_at,
+            ended_at=head.ended_at if commit.ended_at is None else commit.ended_at,
+            token=None if commit.release else head.token,
+            until=0 if commit.release else head.until,
+            lost=0 if commit.progress else head.lost,
+            mail=MappingProxyType(left),
+        )
+
+    def _delivered(self, head: Head, mail_id: str, mail: Mail, now: int) -> Head:
+        return replace(
+            head,
+            ready_at=0,
+            wake_at=now,
+            revision=head.revision + 1,
+            mail=MappingProxyType({**head.mail, mail_id: mail}),
+        )
+
+    def _cancelled(self, head: Head, now: int) -> Head:
+        return replace(
+            head,
+            status=Status.CANCELLED,
+            ended_at=now,
+            revision=head.revision + 1,
+            wake_at=None if head.token is None else head.wake_at,
+        )
+
+    def _closed(self, head: Head, journal: bytes) -> Head:
+        return replace(
+            head, journal=journal, commit=head.commit + 1, token=None, until=0, wake_at=None
+        )
+
+    # --- the port -----------------------------------------------------------------------------
+
+    def create(self, head: Head, blobs: Sequence[Blob] = ()) -> Written:
+        """Put a new run and its idempotency key; Refused with the run in its way."""
+        with self._lock:
+            key = head.idempotency_key
+            holder = self._of_key(head.project, head.workflow, key) if key is not None else None
+            holder = holder or self._read(head.run_id)
+            if holder is not None:
+                return Refused(holder)
+            if key is not None:
+                self._keys[head.project, head.workflow, key] = head.run_id
+            return self._put(head, blobs)
+
+    def get(self, run_id: str) -> Head | None:
+        """The head as it stands."""
+        with self._lock:
+            return self._read(run_id)
+
+    def by_key(self, project: str, workflow: str, key: str) -> Head | None:
+        """The run that an idempotency key stands for."""
+        with self._lock:
+            return self._of_key(project, workflow, key)
+
+    def claim(self, run_id: str, token: str, now: int, until: int) -> Written:
+        """Take the lease; own token: had it already."""
+        with self._lock:
+            head = self._read(run_id)
+            if head is None:
+                return Refused(None)
+            if head.token == token:
+                return Done(head)
+            if not self._may_claim(head, now):
+                return Refused(head)
+            return self._put(self._claimed(head, token, until))
+
+    def extend(self, run_id: str, token: str, until: int, wake_at: int) -> Written:
+        """Move the end of a held lease."""
+        with self._lock:
+            head = self._read(run_id)
+            if head is None or not self._may_extend(head, token):
+                return Refused(head)
+            return self._put(replace(head, until=until, wake_at=wake_at))
+
+    def commit(self, commit: Commit) -> Written:
+        """One step forward."""
+        with self._lock:
+            head = self._read(commit.run_id)
+            if head is None or not self._may_commit(head, commit):
+                return Refused(head)
+            return self._put(self._committed(head, commit), commit.blobs)
+
+    def deliver(
+        self, run_id: str, mail_id: str, mail: Mail, now: int, blob: Blob | None
+    ) -> Written:
+        """Put mail, and wake the run."""
+        with self._lock:
+            head = self._read(run_id)
+            if head is None or not self._may_deliver(head, mail_id):
+                return Refused(head)
+            after = self._delivered(head, mail_id, mail, now)
+            return self._put(after, () if blob is None else (blob,))
+
+    def cancel(self, run_id: str, now: int) -> Written:
+        """End a live run; its lease stays."""
+        with self._lock:
+            head = self._read(run_id)
+            if head is None or not self._may_cancel(head):
+                return Refused(head)
+            return self._put(self._cancelled(head, now))
+
+    def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
+        """Settle a cancelled run whose lease is over."""
+        with self._lock:
+            head = self._read(run_id)
+            if head is None or not self._may_close(head, token, commit):
+                return Refused(head)
+            return self._put(self._closed(head, journal))
+
+    def due(self, before: int, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
+        """A page of the heads with wake_at <= before, by (wake_at, run_id)."""
+        after = (-1, "") if cursor is None else _place(cursor)
+        with self._lock:
+            found = sorted(
+                (head.wake_at, head.run_id, head.project)
+                for head in self._heads.values()
+                if head.wake_at is not None and head.wake_at <= before and head.format <= FORMAT
+            )
+        rest = [entry for entry in found if entry[:2] > after]
+        page = [Due(run_id, project, wake_at) for wake_at, run_id, project in rest[:limit]]
+        more = len(rest) > limit
+        return page, f"{page[-1].wake_at}:{page[-1].run_id}" if more else None
+
+    def list(
+        self, project: str, workflow: str, before: str | None, limit: int, status: Status | None
+    ) -> list[Head]:
+        """Heads of a workflow, newest first; those of a newer format left out."""
+        with self._lock:
+            found = [
+                head
+                for head in self._heads.values()
+                if (head.project, head.workflow) == (project, workflow)
+                and (before is None or head.run_id < before)
+                and (status is None or head.status is status)
+                and head.format <= FORMAT
+            ]
+        return sorted(found, key=lambda head: head.run_id, reverse=True)[:limit]
+
+    def blob(self, run_id: str, name: str) -> bytes | None:
+        """A blob's data."""
+        with self._lock:
+            return self._blobs.get((run_id, name))
+
+    # --- under the lock -----------------------------------------------------------------------
+
+    def _read(self, run_id: str) -> Head | None:
+        head = self._heads.get(run_id)
+        if head is not None and head.format > FORMAT:
+            raise NewerFormat(f"run {run_id}", head.format, FORMAT)
+        return head
+
+    def _of_key(self, project: str, workflow: str, key: str) -> Head | None:
+        run_id = self._keys.get((project, workflow, key))
+        return None if run_id is None else self._read(run_id)
+
+    def _put(self, head: Head, blobs: Sequence[Blob] = ()) -> Done:
+        for blob in blobs:
+            self._blobs[head.run_id, blob.name] = blob.data
+        self._heads[head.run_id] = head
+        return Done(head)
+
+
+def _place(cursor: str) -> tuple[int, str]:
+    wake_at, _, run_id = cursor.partition(":")
+    return int(wake_at), run_id
