@@ -68,7 +68,7 @@ class Commit:
     revision: int | None = None
     status: Status | None = None
     ready_at: int | None = None
-    wake_at: int | None | Keep = KEEP
+    wake_at: int | Keep | None = KEEP
     ended_at: int | None = None
     release: bool = False
     progress: bool = False
@@ -129,7 +129,9 @@ class Runs(Protocol):
         """One step forward; see Commit."""
         ...
 
-    def deliver(self, run_id: str, mail_id: str, mail: Mail, now: int, blob: Blob | None) -> Written:
+    def deliver(
+        self, run_id: str, mail_id: str, mail: Mail, now: int, blob: Blob | None
+    ) -> Written:
         """Put mail: ready_at = 0, wake_at = now, revision + 1.
 
         Conditions: live, the mailbox holds fewer than MAX_PENDING_SIGNALS, no mail of this id.
@@ -145,7 +147,7 @@ class Runs(Protocol):
         ...
 
     def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
-        """Settle a cancelled run whose lease is over: the journal is replaced, token and wake_at go.
+        """Settle a cancelled run whose lease is over: journal replaced, token and wake_at gone.
 
         Conditions: cancelled, this token, this commit number; commit + 1.
         """
@@ -257,7 +259,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Who a bearer token is. `token_hash` is the SHA-256 of the token in hex; the token is not kept.
+    """Who a bearer token is. `token_hash` is its SHA-256 in hex; the token itself is not kept.
 
     `kind`: `session` (a member's), `publishable` or `secret` (a project's keys).
     `role` (owner, admin, developer, viewer) for sessions, `project` for keys.

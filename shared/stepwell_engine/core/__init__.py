@@ -1,1 +1,1 @@
-"""Pure rules: no I/O, no clock, no randomness. Time comes in as an argument (ms since the epoch)."""
+"""Pure rules: no I/O, clock, randomness. Time comes in as an argument (ms since the epoch)."""

@@ -1,0 +1,55 @@
+# Every target sets up what it needs: Python 3.11 to 3.13 and git have to be there, nothing else.
+
+PYTHON := .venv/bin/python
+READY  := .venv/.installed
+PYTEST := $(PYTHON) -m pytest
+# As many workers as cores, at most four: some tests start servers of their own.
+SPREAD := -n logical --maxprocesses 4 --dist worksteal
+
+# "--flag value" for a variable given on the command line of make. One that is only in the
+# environment does not count: PORT is set there for many a reason.
+given = $(if $(filter command,$(firstword $(origin $(1)))),$(2) "$($(1))")
+
+.DEFAULT_GOAL := help
+.PHONY: help up demo test check sim bench format lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+up: $(READY) ## run Stepwell on this machine (PORT=8787 DATA=.stepwell)
+	@exec $(PYTHON) -m local up $(call given,PORT,--port) $(call given,DATA,--data)
+
+demo: $(READY) ## watch an order run, be killed in the middle, and finish
+	@$(PYTHON) -m examples.order_pipeline
+
+test: $(READY) ## run all tests: format, lint, types and 5,000 simulations among them
+	$(PYTEST) $(SPREAD)
+
+check: $(READY) ## the same as test, one concern after the other
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m mypy
+	$(PYTEST) tests/arch --ignore tests/arch/test_style.py
+	$(PYTEST) --ignore tests/arch $(SPREAD)
+
+sim: $(READY) ## simulate crashes, lost hints, stalls (SEEDS=5000 START=0)
+	@$(PYTHON) -m tests.sim $(call given,SEEDS,--seeds) $(call given,START,--start)
+
+bench: $(READY) ## measure, print, and write build/bench.json
+	@$(PYTHON) -m tests.bench
+
+format: $(READY) ## format the code and mend what lint can mend
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
+
+lock: $(READY) ## resolve the dependencies of pyproject.toml again, into requirements.lock
+	$(PYTHON) -m uv pip compile --quiet --universal --generate-hashes --group dev --group build \
+		pyproject.toml --output-file requirements.lock --custom-compile-command "make lock"
+
+clean: ## remove what was built and installed; the data folder stays
+	rm -rf .venv build dist cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): requirements.lock pyproject.toml scripts/setup.sh
+	@sh scripts/setup.sh
+	@touch $@
