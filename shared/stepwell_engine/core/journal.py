@@ -1,0 +1,242 @@
+"""The journal of a run: what its steps came to, and the times that govern the current one.
+
+Stored as one compact JSON array inside the head; finished steps that no longer fit move to an
+immutable page. Times are stored relative to the run's creation, to keep the head small.
+"""
+
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from stepwell_engine import limits
+from stepwell_engine.core import jsonvalue
+from stepwell_engine.core.run import Blob, StepStatus
+from stepwell_engine.errors import NewerFormat
+
+_CODES: Final = {
+    StepStatus.SUCCEEDED: "s",
+    StepStatus.FAILED: "f",
+    StepStatus.CANCELLED: "c",
+    StepStatus.RETRYING: "r",
+    StepStatus.SLEEPING: "z",
+    StepStatus.WAITING: "w",
+}
+_STATUSES: Final = {code: status for status, code in _CODES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An output too large for the journal: the blob that holds it, its size in bytes."""
+
+    blob: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One step, as far as it has come. Times in ms since the epoch.
+
+    `attempt` counts the recorded attempts; `started_at` is when the first of them began;
+    `next_at` is when a backoff or a sleep ends, or a wait expires. `output` is compact JSON.
+    """
+
+    ordinal: int
+    status: StepStatus
+    attempt: int = 0
+    started_at: int | None = None
+    finished_at: int | None = None
+    output: bytes | Stored | None = None
+    error: str | None = None
+    code: str | None = None
+    next_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageRef:
+    """An immutable page of finished records: who wrote it, with which commit, how many."""
+
+    token: str
+    commit: int
+    count: int
+
+    @property
+    def blob(self) -> str:
+        """The name of its blob."""
+        return f"p.{self.token}.{self.commit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a run fails. `ordinal` is the failed step's, None for a structural failure."""
+
+    message: str
+    code: str | None
+    ordinal: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """`position` is the index of the current top-level step. `records` are finished steps, in
+    the order in which they finished, those on `pages` before them; `open` are begun, unfinished
+    ones. `attempts` counts every executed attempt of the run.
+    """
+
+    position: int = 0
+    attempts: int = 0
+    records: tuple[Record, ...] = ()
+    open: tuple[Record, ...] = ()
+    pages: tuple[PageRef, ...] = ()
+    failure: Failure | None = None
+
+    def opened(self, ordinal: int) -> Record | None:
+        """The open record of a step."""
+        return next((record for record in self.open if record.ordinal == ordinal), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A journal ready to be stored: its bytes, and the blobs that must be written before."""
+
+    journal: Journal
+    data: bytes
+    blobs: tuple[Blob, ...]
+
+
+def pack(journal: Journal, base: int, token: str, commit: int) -> Packed:
+    """Encode a journal, moving large outputs and a full journal's finished steps to blobs.
+
+    `base` is the run's creation time; `token` and `commit` (the number that this write expects)
+    make the names of the blobs the writer's own.
+    """
+    blobs: list[Blob] = []
+    records = []
+    for record in journal.records:
+        if isinstance(record.output, bytes) and len(record.output) > limits.INLINE_OUTPUT:
+            blob = Blob(f"o.{token}.{commit}.{record.ordinal}", record.output)
+            blobs.append(blob)
+            record = replace(record, output=Stored(blob.name, len(blob.data)))  # noqa: PLW2901
+        records.append(record)
+    if blobs:
+        journal = replace(journal, records=tuple(records))
+    text = _text(journal, base)
+    if len(text) > limits.PAGE_ABOVE and journal.records:
+        page = PageRef(token, commit, len(journal.records))
+        blobs.append(Blob(page.blob, _squeeze(_rows(journal.records, base))))
+        journal = replace(journal, records=(), pages=(*journal.pages, page))
+        text = _text(journal, base)
+    return Packed(journal, _squeeze(text), tuple(blobs))
+
+
+def decode(data: bytes, base: int) -> Journal:
+    """The journal from its stored bytes (none: a run that has not begun)."""
+    if not data:
+        return Journal()
+    fields = json.loads(_expand(data))
+    if fields[0] > limits.FORMAT:
+        raise NewerFormat("a run's journal", fields[0], limits.FORMAT)
+    _, position, attempts, failure, pages, records, opened = fields
+    return Journal(
+        position=position,
+        attempts=attempts,
+        records=tuple(_record(row, base) for row in records),
+        open=tuple(_record(row, base) for row in opened),
+        pages=tuple(PageRef(*page) for page in pages),
+        failure=Failure(*failure) if failure else None,
+    )
+
+
+def decode_page(data: bytes, base: int) -> tuple[Record, ...]:
+    """The records of a page."""
+    return tuple(_record(row, base) for row in json.loads(_expand(data)))
+
+
+def _text(journal: Journal, base: int) -> str:
+    failure = journal.failure
+    head = json.dumps(
+        [
+            limits.FORMAT,
+            journal.position,
+            journal.attempts,
+            [failure.message, failure.code, failure.ordinal] if failure else None,
+            [[page.token, page.commit, page.count] for page in journal.pages],
+        ],
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
+    return f"{head[:-1]},{_rows(journal.records, base)},{_rows(journal.open, base)}]"
+
+
+def _rows(records: Sequence[Record], base: int) -> str:
+    return f"[{','.join(_row(record, base) for record in records)}]"
+
+
+def _row(record: Record, base: int) -> str:
+    """One record as text. An output is JSON already, so it is spliced in rather than parsed."""
+    match record.output:
+        case None:
+            output = "null"
+        case bytes(inline):
+            output = f"[{inline.decode()}]"
+        case Stored(blob, size):
+            output = f'["{blob}",{size}]'
+    cells = [
+        str(record.ordinal),
+        f'"{_CODES[record.status]}"',
+        str(record.attempt),
+        _cell(_since(record.started_at, base)),
+        _cell(_since(record.finished_at, base)),
+        output,
+        _cell(record.error),
+        _cell(record.code),
+        _cell(_since(record.next_at, base)),
+    ]
+    while cells[-1] == "null":
+        cells.pop()
+    return f"[{','.join(cells)}]"
+
+
+def _cell(value: str | int | None) -> str:
+    if value is None:
+        return "null"
+    return str(value) if isinstance(value, int) else json.dumps(value, ensure_ascii=False)
+
+
+def _record(row: list[Any], base: int) -> Record:
+    ordinal, status, attempt, started, finished, output, error, code, next_at = row + [None] * (
+        9 - len(row)
+    )
+    return Record(
+        ordinal=ordinal,
+        status=_STATUSES[status],
+        attempt=attempt,
+        started_at=None if started is None else base + started,
+        finished_at=None if finished is None else base + finished,
+        output=_output(output),
+        error=error,
+        code=code,
+        next_at=None if next_at is None else base + next_at,
+    )
+
+
+def _output(cell: list[Any] | None) -> bytes | Stored | None:
+    if cell is None:
+        return None
+    if len(cell) == 1:
+        return jsonvalue.encode(cell[0])
+    return Stored(*cell)
+
+
+def _since(at: int | None, base: int) -> int | None:
+    return None if at is None else at - base
+
+
+def _squeeze(text: str) -> bytes:
+    data = text.encode()
+    return zlib.compress(data) if len(data) > limits.COMPRESS_ABOVE else data
+
+
+def _expand(data: bytes) -> bytes:
+    # Plain journals and pages begin with a bracket, which no zlib stream does.
+    return data if data[:1] == b"[" else zlib.decompress(data)
