@@ -50,6 +50,16 @@ MAX_ROWS_BYTES: Final = 32 * KIB
 
 # Requests
 MAX_BODY: Final = 5 * MIB
+MAX_NESTING: Final = 200  # levels of lists and objects
+
+# Resources
+DEFAULT_VISIBILITY: Final = 30  # seconds
+MAX_VISIBILITY: Final = 43_200  # seconds
+DEFAULT_RECEIVES: Final = 5
+MAX_RECEIVES: Final = 1_000
+MAX_MESSAGE: Final = 256 * KIB
+MAX_RECEIVED: Final = 10  # messages of one request
+MAX_COMMAND: Final = 64  # words
 
 # The lease protocol
 LEASE: Final = 60 * SECOND

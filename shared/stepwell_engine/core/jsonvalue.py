@@ -23,5 +23,18 @@ def decode(data: bytes | str) -> Any:
         raise ValueError("nested too deeply") from error
 
 
+def depth(value: Any) -> int:
+    """How deep lists and objects nest, counted level by level: recursion has a limit."""
+    levels, level = 0, [value]
+    while level := [inner for inner in level if isinstance(inner, dict | list)]:
+        levels += 1
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return levels
+
+
 def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
