@@ -1,0 +1,75 @@
+"""The messages of a project's queues, over the API."""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import replace
+
+from stepwell_engine import limits
+from stepwell_engine.core.excerpt import excerpt
+from stepwell_engine.errors import Problem
+from stepwell_engine.ports import Clock, Message, Queues
+
+
+class QueueMessages:
+    """Lists, sends, receives and deletes messages. All raise Problem `not_found` for no queue.
+
+    A receipt is handed out as URL-safe text, because it stands in a path.
+    """
+
+    def __init__(self, queues: Queues, clock: Clock) -> None:
+        self._queues = queues
+        self._clock = clock
+
+    def list(
+        self, project: str, queue: str, after: int | str | None, limit: int, archived: bool
+    ) -> Sequence[Message]:
+        """Messages in order, behind the id `after`, without receiving them."""
+        try:
+            return self._queues.peek(project, queue, after, limit, archived)
+        except KeyError:
+            raise _unknown(queue) from None
+
+    def send(self, project: str, queue: str, body: bytes) -> int | str:
+        """Append a message, compact JSON; its id. Problem `payload_too_large`."""
+        if len(body) > limits.MAX_MESSAGE:
+            raise Problem(
+                "payload_too_large",
+                f"body has {len(body):,} bytes of JSON, at most {limits.MAX_MESSAGE:,} are allowed",
+            )
+        try:
+            return self._queues.send(project, queue, body, self._clock.now())
+        except KeyError:
+            raise _unknown(queue) from None
+
+    def receive(self, project: str, queue: str, limit: int) -> Sequence[Message]:
+        """Take up to `limit` messages, hidden from others for the visibility timeout."""
+        try:
+            taken = self._queues.receive(project, queue, limit, self._clock.now())
+        except KeyError:
+            raise _unknown(queue) from None
+        return [
+            replace(one, receipt=base64.urlsafe_b64encode(one.receipt.encode()).decode().rstrip("="))
+            for one in taken
+        ]
+
+    def delete(self, project: str, queue: str, receipt: str) -> None:
+        """Delete a received message. Problem `not_found` if the receipt is not its newest."""
+        try:
+            padded = receipt + "=" * (-len(receipt) % 4)
+            own = base64.b64decode(padded, altchars=b"-_", validate=True).decode()
+        except ValueError:
+            own = ""
+        try:
+            removed = bool(own) and self._queues.remove(project, queue, own)
+        except KeyError:
+            raise _unknown(queue) from None
+        if not removed:
+            raise Problem(
+                "not_found",
+                "no message of this queue has this receipt: the message was deleted, or received "
+                "again since, which gave it another one",
+            )
+
+
+def _unknown(queue: str) -> Problem:
+    return Problem("not_found", f"there is no queue {excerpt(queue)} in this project")

@@ -1,0 +1,226 @@
+"""What a project's steps use, registered by name: queues, functions, the database."""
+
+import re
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from stepwell_engine import limits
+from stepwell_engine.core import jsonvalue
+from stepwell_engine.core.definition import Kind
+from stepwell_engine.core.excerpt import excerpt
+from stepwell_engine.core.fields import FUNCTION_NAME, QUEUE_NAME, Name
+from stepwell_engine.core.fields import target as target_fault
+from stepwell_engine.errors import Problem
+from stepwell_engine.ports import Catalog, Clock, Queues, Resource, Secrets
+
+QUEUE: Final = "queue"
+FUNCTION: Final = "function"
+DATABASE: Final = "database"
+FUNCTION_KINDS: Final = ("url", "command", "python")
+
+_RESERVED_QUEUES: Final = "stepwell_"
+_PYTHON: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.A)
+_DSN_SCHEMES: Final = ("postgresql", "postgres")
+_NAMES: Final[Mapping[str, Name]] = {QUEUE: QUEUE_NAME, FUNCTION: FUNCTION_NAME}
+
+
+class Resources:
+    """The resources of all projects."""
+
+    def __init__(  # noqa: PLR0913  one port each
+        self,
+        catalog: Catalog,
+        queues: Queues,
+        secrets: Secrets,
+        clock: Clock,
+        function_kinds: AbstractSet[str],
+        embedded_database: bool,
+    ) -> None:
+        """`function_kinds`: those of FUNCTION_KINDS that this installation can call.
+
+        `embedded_database`: whether it brings a PostgreSQL of its own.
+        """
+        self._catalog = catalog
+        self._queues = queues
+        self._secrets = secrets
+        self._clock = clock
+        self._function_kinds = function_kinds
+        self._embedded_database = embedded_database
+
+    def put_queue(
+        self,
+        project: str,
+        name: str,
+        visibility_timeout: int = limits.DEFAULT_VISIBILITY,
+        max_receives: int = limits.DEFAULT_RECEIVES,
+    ) -> Resource:
+        """Create a queue, or change its settings; its messages stay. Seconds.
+
+        Problem `invalid_request`.
+        """
+        _check_name(QUEUE, name)
+        if name.startswith(_RESERVED_QUEUES):
+            raise Problem(
+                "invalid_request",
+                f"names of queues that begin with {_RESERVED_QUEUES} are reserved",
+            )
+        _check_range("visibility_timeout", visibility_timeout, limits.MAX_VISIBILITY)
+        _check_range("max_receives", max_receives, limits.MAX_RECEIVES)
+        self._queues.create(project, name, visibility_timeout * limits.SECOND, max_receives)
+        config = {"visibility_timeout": visibility_timeout, "max_receives": max_receives}
+        return self._put(project, QUEUE, name, config)
+
+    def put_function(self, project: str, name: str, target: Mapping[str, Any]) -> Resource:
+        """Register a function. `target` is exactly one of `{"url": "https://…"}`,
+        `{"command": ["program", …]}`, `{"python": "module:callable"}`. Problem `invalid_request`.
+        """
+        _check_name(FUNCTION, name)
+        allowed = [kind for kind in FUNCTION_KINDS if kind in self._function_kinds]
+        if len(target) != 1:
+            raise Problem(
+                "invalid_request", f"a function has exactly one of {', '.join(allowed)}"
+            )
+        ((kind, value),) = target.items()
+        if kind not in allowed:
+            raise Problem(
+                "invalid_request",
+                f"functions by {kind} are not available in this installation, "
+                f"only by {', '.join(allowed)}",
+            )
+        fault = _FUNCTION_FAULTS[kind](value)
+        if fault is not None:
+            raise Problem("invalid_request", fault)
+        return self._put(project, FUNCTION, name, {kind: value})
+
+    def put_database(self, project: str, dsn: str | None = None) -> Resource:
+        """Set the project's database: a PostgreSQL by DSN, kept sealed, or the embedded one.
+
+        Problem `invalid_request`.
+        """
+        if dsn is None:
+            if not self._embedded_database:
+                raise Problem(
+                    "invalid_request",
+                    'this installation has no embedded database: give a "dsn", '
+                    "postgresql://user:password@host/name",
+                )
+            return self._put(project, DATABASE, DATABASE, {"embedded": True})
+        fault = _dsn_fault(dsn)
+        if fault is not None:
+            raise Problem("invalid_request", fault)
+        sealed = self._secrets.seal(dsn, project)
+        return self._put(project, DATABASE, DATABASE, {"embedded": False}, sealed)
+
+    def get(self, project: str, kind: str, name: str) -> Resource:
+        """One resource. Problem `not_found`."""
+        found = self._catalog.resource(project, kind, name)
+        if found is None:
+            raise _unknown(kind, name)
+        return found
+
+    def list(self, project: str, kind: str, after: str | None, limit: int) -> Sequence[Resource]:
+        """The resources of a kind by name, with names above `after`."""
+        return self._catalog.resources(project, kind, after, limit)
+
+    def drop(self, project: str, kind: str, name: str) -> None:
+        """Delete a resource; a queue goes with its messages. Problem `not_found`."""
+        self.get(project, kind, name)
+        if kind == QUEUE:
+            # First the queue: as long as the entry is there, this can be done again.
+            with suppress(KeyError):
+                self._queues.drop(project, name)
+        self._catalog.drop_resource(project, kind, name)
+
+    def _put(
+        self,
+        project: str,
+        kind: str,
+        name: str,
+        config: Mapping[str, Any],
+        sealed: str | None = None,
+    ) -> Resource:
+        existing = self._catalog.resource(project, kind, name)
+        resource = Resource(
+            project=project,
+            kind=kind,
+            name=name,
+            config=jsonvalue.encode(config),
+            sealed=sealed,
+            created_at=self._clock.now() if existing is None else existing.created_at,
+        )
+        self._catalog.put_resource(resource)
+        return resource
+
+
+def _check_name(kind: str, name: str) -> None:
+    fault = _NAMES[kind].fault(f"the {kind}'s name", name)
+    if fault is not None:
+        raise Problem("invalid_request", fault)
+
+
+def _check_range(field: str, value: int, most: int) -> None:
+    if not 1 <= value <= most:
+        raise Problem(
+            "invalid_request",
+            f"{field} must be a whole number from 1 to {most}, not {excerpt(value)}",
+        )
+
+
+def _url_fault(value: Any) -> str | None:
+    if target_fault(value, Kind.WEBHOOK) is None:
+        return None
+    return (
+        "url must be an http or https URL with a host (https://example.com/function), without "
+        f"a user name or password, at most {limits.MAX_TARGET:,} bytes, not {excerpt(value)}"
+    )
+
+
+def _command_fault(value: Any) -> str | None:
+    right = f"command must be a list of 1 to {limits.MAX_COMMAND} texts, the program first"
+    if not isinstance(value, list) or not 1 <= len(value) <= limits.MAX_COMMAND:
+        return right
+    if not all(isinstance(word, str) and "\0" not in word for word in value) or not value[0]:
+        return f"{right}, none with a NUL character"
+    size = len(jsonvalue.encode(value))
+    if size > limits.MAX_TARGET:
+        return f"command has {size:,} bytes, at most {limits.MAX_TARGET:,} are allowed"
+    return None
+
+
+def _python_fault(value: Any) -> str | None:
+    if not isinstance(value, str) or _PYTHON.fullmatch(value) is None:
+        return f"python must be module:callable (shop.stock:reserve), not {excerpt(value)}"
+    if len(value) > limits.MAX_TARGET:
+        return f"python has {len(value):,} characters, at most {limits.MAX_TARGET:,} are allowed"
+    return None
+
+
+_FUNCTION_FAULTS: Final = {
+    "url": _url_fault,
+    "command": _command_fault,
+    "python": _python_fault,
+}
+
+
+def _dsn_fault(dsn: str) -> str | None:
+    """What is wrong with a DSN; never quotes it, for it contains the password."""
+    right = "dsn must be like postgresql://user:password@host:5432/name"
+    if len(dsn) > limits.MAX_TARGET:
+        return f"dsn has {len(dsn):,} characters, at most {limits.MAX_TARGET:,} are allowed"
+    if not dsn.isprintable() or " " in dsn:
+        return f"{right}, without spaces and control characters"
+    try:
+        parts = urlsplit(dsn)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return right
+    return None if parts.scheme in _DSN_SCHEMES and host else right
+
+
+def _unknown(kind: str, name: str) -> Problem:
+    if kind == DATABASE:
+        return Problem("not_found", "this project has no database yet")
+    return Problem("not_found", f"there is no {kind} {excerpt(name)} in this project")
