@@ -1,0 +1,158 @@
+"""The journal's stored form: nothing is lost by packing, paging, compressing."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepwell_engine import limits
+from stepwell_engine.core import journal as journals
+from stepwell_engine.core import jsonvalue
+from stepwell_engine.core.journal import Failure, Journal, PageRef, Record, Stored
+from stepwell_engine.core.run import Blob, StepStatus
+from stepwell_engine.errors import NewerFormat
+
+BASE = 1_700_000_000_000
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=30),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.text(st.characters(exclude_categories=["Cs"]), max_size=5), inner, max_size=3
+        )
+    ),
+    max_leaves=8,
+)
+times = st.none() | st.integers(BASE - 5_000, BASE + 90 * limits.DAY)
+texts = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+finished = st.sampled_from([StepStatus.SUCCEEDED, StepStatus.FAILED, StepStatus.CANCELLED])
+unfinished = st.sampled_from([StepStatus.RETRYING, StepStatus.SLEEPING, StepStatus.WAITING])
+
+
+def records(status: st.SearchStrategy[StepStatus]) -> st.SearchStrategy[Record]:
+    return st.builds(
+        Record,
+        ordinal=st.integers(0, 400),
+        status=status,
+        attempt=st.integers(0, 20),
+        started_at=times,
+        finished_at=times,
+        output=st.none() | json_values.map(jsonvalue.encode),
+        error=texts,
+        code=texts,
+        next_at=times,
+    )
+
+
+journal_values = st.builds(
+    Journal,
+    position=st.integers(0, 200),
+    attempts=st.integers(0, 10_000),
+    records=st.lists(records(finished), max_size=30).map(tuple),
+    open=st.lists(records(unfinished), max_size=3).map(tuple),
+    pages=st.lists(
+        st.builds(PageRef, st.just("tok"), st.integers(0, 99), st.integers(1, 9)), max_size=3
+    ).map(tuple),
+    failure=st.none()
+    | st.builds(
+        Failure,
+        st.text(st.characters(exclude_categories=["Cs"])),
+        texts,
+        st.none() | st.integers(0, 400),
+    ),
+)
+
+
+@given(journal_values)
+def test_a_packed_journal_and_its_blobs_hold_everything(journal: Journal) -> None:
+    packed = journals.pack(journal, BASE, "TOKEN", 7)
+    blobs = {blob.name: blob.data for blob in packed.blobs}
+    stored = journals.decode(packed.data, BASE)
+    assert stored == packed.journal
+    kept = stored.records
+    if len(stored.pages) > len(journal.pages):
+        page = stored.pages[-1]
+        kept = journals.decode_page(blobs[page.blob], BASE)
+        assert page == PageRef("TOKEN", 7, len(journal.records))
+        assert stored.records == ()
+    assert len(kept) == len(journal.records)
+    for before, after in zip(journal.records, kept, strict=True):
+        output = after.output
+        if isinstance(output, Stored):
+            assert output.size > limits.INLINE_OUTPUT
+            output = blobs[output.blob]
+        assert output == before.output
+        assert after.ordinal == before.ordinal
+        assert after.status == before.status
+        assert after.next_at == before.next_at
+    assert (stored.position, stored.attempts) == (journal.position, journal.attempts)
+    assert (stored.open, stored.failure) == (journal.open, journal.failure)
+
+
+@given(journal_values)
+def test_every_blob_name_carries_the_token_and_the_commit_number(journal: Journal) -> None:
+    packed = journals.pack(journal, BASE, "TOKEN", 7)
+    assert all(".TOKEN.7" in blob.name for blob in packed.blobs)
+
+
+def done(ordinal: int, output: bytes) -> Record:
+    return Record(ordinal, StepStatus.SUCCEEDED, 1, BASE, BASE + 5, output)
+
+
+@pytest.mark.parametrize(("over", "blobs"), [(0, 0), (1, 1)])
+def test_an_output_moves_to_a_blob_above_the_inline_size(over: int, blobs: int) -> None:
+    output = b'"' + b"x" * (limits.INLINE_OUTPUT - 2 + over) + b'"'
+    packed = journals.pack(Journal(records=(done(0, output),)), BASE, "T", 1)
+    assert len(packed.blobs) == blobs
+
+
+def test_a_journal_that_outgrew_its_place_moves_to_a_page() -> None:
+    output = b'"' + b"x" * 200 + b'"'
+    journal = Journal()
+    pages: list[Blob] = []
+    for ordinal in range(40):
+        journal = Journal(
+            ordinal + 1, records=(*journal.records, done(ordinal, output)), pages=journal.pages
+        )
+        packed = journals.pack(journal, BASE, "T", ordinal)
+        journal = packed.journal
+        pages += packed.blobs
+    seen = [r for page in pages for r in journals.decode_page(page.data, BASE)]
+    assert [r.ordinal for r in (*seen, *journal.records)] == list(range(40))
+    assert len(packed.data) <= limits.PAGE_ABOVE
+
+
+def test_no_stored_journal_means_a_run_that_has_not_begun() -> None:
+    assert journals.decode(b"", BASE) == Journal()
+
+
+def test_a_journal_of_a_newer_format_is_refused() -> None:
+    with pytest.raises(NewerFormat, match="upgrade"):
+        journals.decode(b"[2,0,0,null,[],[],[]]", BASE)
+
+
+GOLDEN = (
+    b'[1,2,3,null,[["tok",4,6]],[[0,"s",2,10,2010,[{"n":2}]],'
+    b'[1,"s",1,0,5,["o.tok.5.1",999]]],[[2,"r",1,7,null,null,"boom","timeout",2007]]]'
+)
+
+
+def test_a_stored_journal_keeps_loading() -> None:
+    journal = journals.decode(GOLDEN, BASE)
+    assert journal == Journal(
+        position=2,
+        attempts=3,
+        pages=(PageRef("tok", 4, 6),),
+        records=(
+            Record(0, StepStatus.SUCCEEDED, 2, BASE + 10, BASE + 2010, b'{"n":2}'),
+            Record(1, StepStatus.SUCCEEDED, 1, BASE, BASE + 5, Stored("o.tok.5.1", 999)),
+        ),
+        open=(
+            Record(2, StepStatus.RETRYING, 1, BASE + 7, None, None, "boom", "timeout", BASE + 2007),
+        ),
+    )
+    assert journals.pack(journal, BASE, "tok", 9).data == GOLDEN
