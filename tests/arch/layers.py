@@ -1,0 +1,122 @@
+"""The layers of the code and what each may import. The picture is in docs/ARCHITECTURE.md.
+
+functions, local ─→ wiring ─→ edge ─→ service ─→ core ─→ limits, errors
+                       └────→ adapters ─→ ports ─┘
+"""
+
+from pathlib import PurePosixPath
+
+ENGINE = "stepwell_engine"
+
+_RULES = frozenset({"core", "limits", "errors"})
+_PORTS = _RULES | {"ports"}
+_EDGE = _PORTS | {"service", "edge"}
+# Above wiring everything may be named but the adapters: wiring alone chooses those.
+_HOST = _EDGE | {"wiring", "settings"}
+
+MAY_IMPORT: dict[str, frozenset[str]] = {
+    "limits": frozenset(),
+    "errors": frozenset(),
+    "core": _RULES,
+    "ports": _RULES,
+    "service": _PORTS | {"service"},
+    "adapters": _PORTS | {"adapters"},
+    "edge": _EDGE,
+    "settings": frozenset({"limits", "errors"}),
+    "wiring": _EDGE | {"adapters", "settings"},
+    "functions": _HOST | {"functions"},
+    "local": _HOST | {"functions", "local"},
+    "infra": frozenset({"infra", "limits", "settings"}),
+    # Written as a user would write them: over the API, without the engine at hand.
+    "examples": frozenset({"examples", "sdk"}),
+    # The SDKs and the engine share no code, only the protocol.
+    "sdk": frozenset({"sdk"}),
+    "tests": _HOST | {"adapters", "functions", "local", "infra", "examples", "sdk", "tests"},
+}
+
+# Libraries by layer; a layer that is not here may use any. Rules and use cases know none.
+LIBRARIES: dict[str, frozenset[str]] = {
+    "limits": frozenset(),
+    "errors": frozenset(),
+    "core": frozenset(),
+    "ports": frozenset(),
+    "service": frozenset(),
+    "edge": frozenset({"aws_lambda_powertools", "pydantic"}),
+    "settings": frozenset({"pydantic"}),
+    "functions": frozenset({"aws_lambda_powertools", "pydantic"}),
+}
+
+# What the pure rules may use of the standard library: nothing that does I/O, reads a clock, draws
+# random numbers, logs, or depends on the machine.
+PURE_MODULES = frozenset(
+    {
+        "__future__",
+        "abc",
+        "base64",
+        "binascii",
+        "bisect",
+        "collections",
+        "copy",
+        "dataclasses",
+        "datetime",
+        "decimal",
+        "enum",
+        "fractions",
+        "functools",
+        "hashlib",
+        "heapq",
+        "ipaddress",
+        "itertools",
+        "json",
+        "math",
+        "operator",
+        "re",
+        "string",
+        "struct",
+        "types",
+        "typing",
+        "unicodedata",
+        "urllib.parse",
+        "zlib",
+    }
+)
+
+# What the use cases may not use: under the simulator they must do the same on every run of a seed.
+UNSEEDED_MODULES = frozenset(
+    {
+        "asyncio",
+        "concurrent",
+        "http",
+        "multiprocessing",
+        "os",
+        "pathlib",
+        "queue",
+        "random",
+        "secrets",
+        "socket",
+        "sqlite3",
+        "subprocess",
+        "threading",
+        "time",
+        "urllib.request",
+        "uuid",
+    }
+)
+
+
+def layer_of_path(path: PurePosixPath) -> str:
+    """The layer that a file belongs to, or its top folder if that is none."""
+    parts = path.parts
+    if parts[:2] == ("shared", ENGINE):
+        return PurePosixPath(parts[2]).stem
+    return parts[0]
+
+
+def layer_of_import(name: str) -> str | None:
+    """The layer that a dotted name belongs to; None for a library."""
+    first, *rest = name.split(".")
+    if first == ENGINE:
+        return rest[0] if rest else ENGINE
+    if first == "stepwell":
+        return "sdk"
+    return first if first in MAY_IMPORT else None
