@@ -1,0 +1,245 @@
+"""One SQLite file for runs, queues and the catalog: connections, transactions, group commit."""
+
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from stepwell_engine.adapters.embedded.sqlite_schema import SCHEMA, VERSION
+from stepwell_engine.errors import NewerFormat, StoreError, Unavailable
+
+T = TypeVar("T")
+Operation = Callable[[sqlite3.Connection], T]
+
+OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
+BUSY_SECONDS = 10.0  # how long another process may hold the file before a write gives up
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+class _Pending:
+    """An operation in line for the next transaction."""
+
+    __slots__ = ("done", "error", "operation", "result")
+
+    def __init__(self, operation: Operation[Any]) -> None:
+        self.operation = operation
+        self.done = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+
+class Database:
+    """The file, opened or created. Several processes may have it open.
+
+    Writes commit in groups: every operation that waits while a transaction is being written goes
+    into the next one, so that many threads share one fsync and a single thread waits for nobody.
+
+    Raises StoreError for a file that is damaged or not Stepwell's, NewerFormat for one of a newer
+    version (left as it is), Unavailable if it cannot be opened or another process holds it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._closed = False
+        self._writing = threading.Lock()
+        self._pending: deque[_Pending] = deque()
+        self._idle: deque[sqlite3.Connection] = deque()
+        self._writer = self._open()
+
+    def write(self, operation: Operation[T]) -> T:
+        """Run an operation in a transaction and return its result once that is on disk.
+
+        It may run more than once (never twice with effect), so it must have no effect but on the
+        connection. KeyError and StoreError are for refusing before the first statement that
+        writes; after any other exception nothing of the operation stays.
+        """
+        entry = _Pending(operation)
+        self._pending.append(entry)
+        with self._writing:
+            if not entry.done:
+                self._write_pending()
+        if entry.error is not None:
+            raise entry.error
+        result: T = entry.result
+        return result
+
+    def read(self, query: Operation[T]) -> T:
+        """Run a query on one snapshot that contains everything committed before the call."""
+        connection = self._reader()
+        try:
+            connection.execute("BEGIN")
+            result = query(connection)
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+        finally:
+            _roll_back(connection)
+            self._idle.append(connection)
+            if self._closed:
+                self._close_idle()
+        return result
+
+    def close(self) -> None:
+        """Close every connection, whatever thread used it; a read in progress ends first."""
+        with self._writing:
+            self._closed = True
+            self._writer.close()
+        self._close_idle()
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def _write_pending(self) -> None:
+        batch = [self._pending.popleft() for _ in range(len(self._pending))]
+        try:
+            if not self._transact(batch):
+                for entry in batch:
+                    self._transact([entry])
+        except BaseException:
+            lost = Unavailable("the write was interrupted")
+            for entry in batch:
+                entry.error = entry.error or lost
+            raise
+        finally:
+            for entry in batch:
+                entry.done = True
+
+    def _transact(self, batch: list[_Pending]) -> bool:
+        """All in one transaction; False, and nothing happened, if they must go one by one."""
+        connection = self._writer
+        try:
+            if self._closed:
+                raise Unavailable(f"{self._path} is closed")
+            _roll_back(connection)
+            connection.execute("BEGIN IMMEDIATE")
+        except (sqlite3.Error, Unavailable) as error:
+            self._fail(batch, error)
+            return True
+        for entry in batch:
+            try:
+                entry.result = entry.operation(connection)
+            except (KeyError, StoreError) as error:
+                entry.error = error
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is its caller's
+                _roll_back(connection)
+                if len(batch) > 1:
+                    for other in batch:
+                        other.error = None
+                    return False
+                self._fail(batch, error)
+                return True
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._fail(batch, error)
+        return True
+
+    def _fail(self, batch: list[_Pending], error: Exception) -> None:
+        translated = self._translated(error)
+        if translated is not error:
+            translated.__cause__ = error
+        for entry in batch:
+            entry.error = translated
+
+    # --- connections --------------------------------------------------------------------------
+
+    def _reader(self) -> sqlite3.Connection:
+        if self._closed:
+            raise Unavailable(f"{self._path} is closed")
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._connect()
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            try:
+                self._idle.pop().close()
+            except IndexError:
+                return
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            connection = sqlite3.connect(
+                self._path,
+                timeout=BUSY_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            connection.execute("PRAGMA synchronous = FULL")
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+        return connection
+
+    def _open(self) -> sqlite3.Connection:
+        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+            wanted = ".".join(map(str, OLDEST_SQLITE))
+            raise StoreError(
+                f"this Python has SQLite {sqlite3.sqlite_version}, Stepwell needs {wanted} or newer"
+            )
+        connection = self._connect()
+        try:
+            self._prepare(connection)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise self._translated(error) from error
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Create the tables in a new file; check an existing one and leave it as it is."""
+        if _version(connection) == 0:
+            _use_wal(connection)
+            connection.execute("BEGIN IMMEDIATE")
+            if _version(connection) == 0:  # no other process was faster
+                if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+                    raise StoreError(
+                        f"{self._path} holds the tables of another program: "
+                        "name a file of Stepwell's own, or one that does not exist yet"
+                    )
+                for statement in SCHEMA:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute("COMMIT")
+        found = _version(connection)
+        if found > VERSION:
+            raise NewerFormat(str(self._path), found, VERSION)
+
+    def _translated(self, error: Exception) -> Exception:
+        if not isinstance(error, sqlite3.DatabaseError):
+            return error
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
+            return StoreError(
+                f"{self._path} is not a readable SQLite database ({error}): "
+                "restore it from a backup, or name another file"
+            )
+        if isinstance(error, sqlite3.OperationalError):
+            return Unavailable(f"{self._path}: {error}")
+        return error
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return found
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL. SQLite does not wait here while another process does the same."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")

@@ -1,0 +1,131 @@
+"""The tables of the embedded home's database."""
+
+from typing import Final
+
+VERSION: Final = (
+    1  # PRAGMA user_version; raise it with every change that older versions cannot read
+)
+
+SCHEMA: Final = (
+    """
+    CREATE TABLE heads (
+        run_id TEXT PRIMARY KEY NOT NULL,
+        project TEXT NOT NULL,
+        workflow TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        status TEXT NOT NULL,
+        ended_at INTEGER,
+        ready_at INTEGER NOT NULL,
+        wake_at INTEGER,
+        token TEXT,
+        until INTEGER NOT NULL,
+        revision INTEGER NOT NULL,
+        commits INTEGER NOT NULL,
+        lost INTEGER NOT NULL,
+        journal BLOB NOT NULL,
+        mails INTEGER NOT NULL,
+        input BLOB,
+        idempotency_key TEXT,
+        test INTEGER NOT NULL,
+        format INTEGER NOT NULL
+    ) STRICT
+    """,
+    "CREATE INDEX heads_due ON heads (wake_at, run_id) WHERE wake_at IS NOT NULL",
+    "CREATE INDEX heads_of_workflow ON heads (project, workflow, run_id)",
+    """
+    CREATE TABLE mail (
+        run_id TEXT NOT NULL,
+        id TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        name TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        body BLOB,
+        blob TEXT,
+        PRIMARY KEY (run_id, id)
+    ) STRICT
+    """,
+    """
+    CREATE TABLE blobs (
+        run_id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        data BLOB NOT NULL,
+        PRIMARY KEY (run_id, name)
+    ) STRICT
+    """,
+    """
+    CREATE TABLE keys (
+        project TEXT NOT NULL,
+        workflow TEXT NOT NULL,
+        key TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        PRIMARY KEY (project, workflow, key)
+    ) STRICT, WITHOUT ROWID
+    """,
+    # A dropped queue keeps its row, so that no message id comes twice.
+    """
+    CREATE TABLE queues (
+        number INTEGER PRIMARY KEY,
+        project TEXT NOT NULL,
+        queue TEXT NOT NULL,
+        visibility INTEGER NOT NULL,
+        max_receives INTEGER NOT NULL,
+        last_id INTEGER NOT NULL,
+        dropped INTEGER NOT NULL,
+        format INTEGER NOT NULL,
+        UNIQUE (project, queue)
+    ) STRICT
+    """,
+    """
+    CREATE TABLE messages (
+        queue INTEGER NOT NULL,
+        archived INTEGER NOT NULL,
+        id INTEGER NOT NULL,
+        sent_at INTEGER NOT NULL,
+        receives INTEGER NOT NULL,
+        visible_at INTEGER NOT NULL,
+        body BLOB NOT NULL,
+        PRIMARY KEY (queue, archived, id)
+    ) STRICT
+    """,
+    """
+    CREATE TABLE projects (
+        ref TEXT PRIMARY KEY NOT NULL,
+        organization TEXT NOT NULL,
+        created_at INTEGER NOT NULL
+    ) STRICT
+    """,
+    """
+    CREATE TABLE grants (
+        token_hash TEXT PRIMARY KEY NOT NULL,
+        kind TEXT NOT NULL,
+        organization TEXT NOT NULL,
+        role TEXT,
+        project TEXT,
+        expires_at INTEGER
+    ) STRICT
+    """,
+    """
+    CREATE TABLE published (
+        project TEXT NOT NULL,
+        workflow TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        enabled INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        format INTEGER NOT NULL,
+        document BLOB NOT NULL,
+        PRIMARY KEY (project, workflow, version)
+    ) STRICT
+    """,
+    """
+    CREATE TABLE resources (
+        project TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        name TEXT NOT NULL,
+        config BLOB NOT NULL,
+        sealed TEXT,
+        created_at INTEGER NOT NULL,
+        PRIMARY KEY (project, kind, name)
+    ) STRICT
+    """,
+)
