@@ -1,0 +1,305 @@
+"""One worker and one run: each rule of the protocol, one at a time."""
+
+from dataclasses import replace
+
+import pytest
+
+from stepwell_engine import limits
+from stepwell_engine.core.definition import Definition, Kind, Step
+from stepwell_engine.core.outcome import Act
+from stepwell_engine.core.run import Head, Status, StepStatus
+from stepwell_engine.errors import NewerFormat, Problem
+from stepwell_engine.ports import Done
+from stepwell_engine.service.sweep import Sweep
+from tests.service.world import START, World, void
+
+
+def action(ordinal: int, timeout: int = 30_000) -> Step:
+    return Step(ordinal, f"s{ordinal}", Kind.FUNCTION, "f", max_attempts=3, timeout=timeout)
+
+
+def two_actions() -> World:
+    return World(action(0), action(1))
+
+
+def test_quick_steps_cost_one_claim_and_one_write_each() -> None:
+    world = World(*(action(n) for n in range(5)))
+    head = world.turn(world.start())
+    assert head.status is Status.SUCCEEDED
+    assert len(world.runs.seen) == 5
+    assert (head.commit, head.token, head.wake_at) == (5, None, None)
+    assert head.ended_at == world.clock.at
+
+
+def test_a_run_whose_lease_is_in_force_is_left_alone() -> None:
+    world = two_actions()
+    run_id = world.start()
+    world.runs.claim(run_id, "other", world.clock.at, world.clock.at + limits.LEASE)
+    world.clock.at += limits.LEASE + limits.CLOCK_MARGIN
+    assert world.turn(run_id).token == "other"
+    assert world.acts == []
+
+
+def test_an_expired_lease_is_taken_after_the_margin_and_counted_as_lost() -> None:
+    world = two_actions()
+    run_id = world.start()
+    world.runs.claim(run_id, "dead", world.clock.at, world.clock.at + limits.LEASE)
+    world.clock.at += limits.LEASE + limits.CLOCK_MARGIN + 1
+    seen: list[int] = []
+    world.during = lambda _: seen.append(world.head(run_id).lost)
+    assert world.turn(run_id).status is Status.SUCCEEDED
+    assert seen == [1, 0]
+    assert world.acts[0].attempt == 1
+
+
+def test_a_step_that_loses_its_worker_five_times_fails() -> None:
+    world = two_actions()
+    run_id = world.start()
+    for worker in range(6):
+        world.runs.claim(run_id, f"dead-{worker}", world.clock.at, world.clock.at + limits.LEASE)
+        world.clock.at += limits.LEASE + limits.CLOCK_MARGIN + 1
+    assert world.head(run_id).lost == 5
+    assert world.turn(run_id).status is Status.FAILED
+    assert world.journal(run_id).records[0].code == "worker_lost"
+    assert world.acts == []
+
+
+def test_a_stale_worker_writes_nothing_and_stops() -> None:
+    world = two_actions()
+    run_id = world.start()
+
+    def lose_the_lease(act: Act) -> None:
+        world.clock.at += limits.LEASE + limits.CLOCK_MARGIN + 1
+        world.runs.claim(run_id, "new", world.clock.at, world.clock.at + limits.LEASE)
+
+    world.during = lose_the_lease
+    head = world.turn(run_id)
+    assert (head.token, head.commit, head.journal) == ("new", 0, b"")
+    assert len(world.acts) == 1
+
+
+def test_an_act_longer_than_the_lease_extends_it_first() -> None:
+    world = World(action(0, timeout=600_000))
+    run_id = world.start()
+    leases: list[int] = []
+    world.during = lambda _: leases.append(world.head(run_id).until - world.clock.at)
+    assert world.turn(run_id).status is Status.SUCCEEDED
+    assert leases[0] > 600_000 + limits.CLOCK_MARGIN
+
+
+def test_a_lost_answer_to_a_commit_records_once_and_goes_on() -> None:
+    world = two_actions()
+    run_id = world.start()
+    world.runs.lose_answer_of = ["commit", "claim"]
+    assert world.turn(run_id).status is Status.SUCCEEDED
+    assert [act.step for act in world.acts] == ["s0", "s1"]
+    assert [record.ordinal for record in world.journal(run_id).records] == [0, 1]
+
+
+def test_a_lost_answer_to_a_create_starts_one_run() -> None:
+    world = two_actions()
+    world.runs.lose_answer_of = ["create"]
+    started = world.starts.start("demo", "orders", b"{}", "key")
+    again = world.starts.start("demo", "orders", b"{}", "key")
+    assert started.created
+    assert (again.created, again.head.run_id) == (False, started.head.run_id)
+
+
+def test_a_lost_answer_to_a_cancel_is_no_conflict() -> None:
+    world = two_actions()
+    run_id = world.start()
+    world.runs.lose_answer_of = ["cancel"]
+    assert world.controls.cancel("demo", "orders", run_id).status is Status.CANCELLED
+    with pytest.raises(Problem, match="run_finished"):
+        world.controls.cancel("demo", "orders", run_id)
+
+
+def test_a_step_in_flight_at_a_cancel_is_recorded_and_the_run_goes_no_further() -> None:
+    world = two_actions()
+    run_id = world.start()
+    world.during = lambda _: void(world.controls.cancel("demo", "orders", run_id))
+    head = world.turn(run_id)
+    assert (head.status, head.token, head.wake_at) == (Status.CANCELLED, None, None)
+    journal = world.journal(run_id)
+    assert [record.status for record in journal.records] == [StepStatus.SUCCEEDED]
+    assert journal.position == 0
+    assert len(world.acts) == 1
+
+
+def test_a_cancelled_run_whose_worker_died_is_closed_when_its_lease_is_over() -> None:
+    world = two_actions()
+    run_id = world.start()
+    world.runs.claim(run_id, "dead", world.clock.at, world.clock.at + limits.LEASE)
+    world.controls.cancel("demo", "orders", run_id)
+    assert world.turn(run_id).token == "dead"
+    world.clock.at += limits.LEASE + limits.CLOCK_MARGIN + 1
+    sweep = Sweep(world.runs, world.hints, world.clock, look_ahead=0)
+    assert sweep.tick() == 1
+    head = world.turn(run_id)
+    assert (head.token, head.wake_at) == (None, None)
+    assert world.journal(run_id).records[0].status is StepStatus.CANCELLED
+    assert world.acts == []
+
+
+def test_cancelling_a_run_that_nobody_holds_needs_no_second_look() -> None:
+    world = two_actions()
+    run_id = world.start()
+    world.controls.cancel("demo", "orders", run_id)
+    assert world.head(run_id).wake_at is None
+    assert world.turn(run_id).status is Status.CANCELLED
+    assert world.acts == []
+
+
+def test_a_run_that_is_ready_soon_is_waited_for_one_later_is_hinted_again() -> None:
+    world = World(Step(0, "nap", Kind.SLEEP, sleep_for=5_000), action(1))
+    run_id = world.start()
+    assert world.turn(run_id).status is Status.SLEEPING
+    assert list(world.delays()) == [0, 5_000]
+    world.turn(run_id)
+    assert list(world.delays()) == [5_000]
+    world.clock.at += 3_500
+    head = world.turn(run_id)
+    assert head.status is Status.SUCCEEDED
+    assert world.clock.at == START + 5_000
+
+
+def test_a_far_wake_up_is_left_to_the_tick() -> None:
+    world = World(Step(0, "nap", Kind.SLEEP, sleep_for=limits.MAX_HINT_DELAY + 1))
+    run_id = world.start()
+    world.turn(run_id)
+    assert list(world.delays()) == [0]
+    sweep = Sweep(world.runs, world.hints, world.clock, look_ahead=1_000)
+    assert sweep.tick() == 0
+    world.clock.at += limits.MAX_HINT_DELAY
+    assert sweep.tick() == 1
+    assert list(world.delays()) == [1]
+
+
+def test_mail_that_comes_before_the_park_is_read_instead_of_parking() -> None:
+    world = World(action(0), Step(1, "w", Kind.WAIT_FOR_SIGNAL, signal="go", timeout=99_000))
+    run_id = world.start()
+    world.during = lambda _: void(
+        world.controls.deliver("demo", "orders", run_id, "m1", "go", b'"yes"')
+    )
+    head = world.turn(run_id)
+    assert head.status is Status.SUCCEEDED
+    assert dict(head.mail) == {}
+    assert world.journal(run_id).records[1].output == b'"yes"'
+
+
+def test_mail_wakes_a_parked_run_without_ending_its_wait() -> None:
+    world = World(Step(0, "w", Kind.WAIT_FOR_SIGNAL, signal="go", timeout=99_000))
+    run_id = world.start()
+    world.turn(run_id)
+    world.controls.deliver("demo", "orders", run_id, "m1", "other", b"1")
+    head = world.turn(run_id)
+    assert (head.status, head.ready_at) == (Status.WAITING, START + 99_000)
+
+
+def test_a_run_out_of_time_is_put_back_ready_with_a_hint() -> None:
+    world = two_actions()
+    run_id = world.start()
+    list(world.delays())
+    world.during = lambda _: world.clock.sleep(10)
+    head = world.turn(run_id, budget=10)
+    assert (head.status, head.token, head.ready_at) == (Status.PENDING, None, 0)
+    assert head.wake_at is not None
+    assert head.wake_at <= world.clock.at + limits.LEASE
+    assert list(world.delays()) == [0]
+    assert world.turn(run_id).status is Status.SUCCEEDED
+
+
+def test_a_performer_that_raises_is_a_failed_attempt() -> None:
+    world = two_actions()
+    run_id = world.start()
+
+    def defect(act: Act) -> None:
+        raise RuntimeError("bad wheel")
+
+    world.during = defect
+    world.turn(run_id)
+    assert "bad wheel" in (world.journal(run_id).open[0].error or "")
+
+
+def test_a_definition_that_cannot_be_loaded_fails_the_run_structurally() -> None:
+    world = two_actions()
+    run_id = world.start()
+
+    def broken(project: str, workflow: str, version: int) -> Definition:
+        raise ValueError("steps[0]: no such kind")
+
+    world.load = broken  # type: ignore[method-assign]
+    assert world.turn(run_id).status is Status.FAILED
+    failure = world.journal(run_id).failure
+    assert failure is not None
+    assert "no such kind" in failure.message
+
+
+def test_a_run_of_a_newer_definition_format_is_put_back_untouched() -> None:
+    world = two_actions()
+    run_id = world.start()
+
+    def newer(project: str, workflow: str, version: int) -> Definition:
+        raise NewerFormat("version 1", 2, 1)
+
+    world.load = newer  # type: ignore[method-assign]
+    head = world.turn(run_id)
+    assert (head.status, head.token, head.journal) == (Status.PENDING, None, b"")
+    assert head.wake_at == START + limits.LEASE
+
+
+def test_a_head_of_a_newer_format_is_left_alone() -> None:
+    world = two_actions()
+    newer = Head("new", "demo", "orders", 1, START, format=limits.FORMAT + 1, wake_at=START)
+    assert isinstance(world.runs.create(replace(newer)), Done)
+    world.advance.run("new", "demo", 1_000)
+    assert world.acts == []
+
+
+def test_an_input_over_the_inline_size_is_a_blob() -> None:
+    world = two_actions()
+    text = b'"' + b"x" * limits.INLINE_INPUT + b'"'
+    head = world.starts.start("demo", "orders", text).head
+    assert head.input is None
+    assert world.runs.blob(head.run_id, "input") == text
+
+
+@pytest.mark.parametrize(("over", "ok"), [(0, True), (1, False)])
+def test_the_input_limit(over: int, ok: bool) -> None:
+    world = two_actions()
+    text = b'"' + b"x" * (limits.MAX_INPUT - 2 + over) + b'"'
+    if ok:
+        assert world.starts.start("demo", "orders", text).created
+    else:
+        with pytest.raises(Problem, match="payload_too_large"):
+            world.starts.start("demo", "orders", text)
+
+
+@pytest.mark.parametrize(("size", "ok"), [(0, False), (1, True), (200, True), (201, False)])
+def test_the_idempotency_key_limit(size: int, ok: bool) -> None:
+    world = two_actions()
+    if ok:
+        assert world.starts.start("demo", "orders", b"{}", "k" * size).created
+    else:
+        with pytest.raises(Problem, match="invalid_request"):
+            world.starts.start("demo", "orders", b"{}", "k" * size)
+
+
+def test_signals_have_limits_and_need_a_live_run() -> None:
+    world = World(Step(0, "w", Kind.WAIT_FOR_SIGNAL, signal="go", timeout=99_000))
+    run_id = world.start()
+    deliver = world.controls.deliver
+    body = b'"' + b"x" * (limits.MAX_SIGNAL_PAYLOAD - 2) + b'"'
+    deliver("demo", "orders", run_id, "m", "other", body)
+    with pytest.raises(Problem, match="payload_too_large"):
+        deliver("demo", "orders", run_id, "n", "other", body + b" ")
+    for number in range(limits.MAX_PENDING_SIGNALS - 1):
+        deliver("demo", "orders", run_id, f"m{number}", "other", b"1")
+    with pytest.raises(Problem, match="too_many_signals"):
+        deliver("demo", "orders", run_id, "last", "other", b"1")
+    assert deliver("demo", "orders", run_id, "m7", "other", b"1").run_id == run_id
+    with pytest.raises(Problem, match="not_found"):
+        deliver("demo", "elsewhere", run_id, "x", "go", b"1")
+    world.controls.cancel("demo", "orders", run_id)
+    with pytest.raises(Problem, match="run_finished"):
+        deliver("demo", "orders", run_id, "x", "go", b"1")

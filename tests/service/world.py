@@ -1,0 +1,133 @@
+"""One worker's whole surroundings, in memory, with time that a test moves."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from stepwell_engine.adapters.memory.hints import MemoryDispatcher
+from stepwell_engine.adapters.memory.runs import MemoryRuns
+from stepwell_engine.core import journal as journals
+from stepwell_engine.core.definition import Definition, Kind, Step
+from stepwell_engine.core.journal import Journal
+from stepwell_engine.core.outcome import Act, Outcome, Succeeded
+from stepwell_engine.core.run import Blob, Head
+from stepwell_engine.errors import Unavailable
+from stepwell_engine.ports import Commit, Written
+from stepwell_engine.service.advance import Advance
+from stepwell_engine.service.controls import Controls
+from stepwell_engine.service.starts import Starts
+
+START = 1_700_000_000_000
+
+
+class ManualClock:
+    """Time that moves only when somebody sleeps or a test says so."""
+
+    def __init__(self) -> None:
+        self.at = START
+
+    def now(self) -> int:
+        return self.at
+
+    def sleep(self, ms: int) -> None:
+        self.at += ms
+
+
+class CountedIds:
+    def __init__(self) -> None:
+        self._made = 0
+
+    def run_id(self) -> str:
+        self._made += 1
+        return f"run-{self._made}"
+
+    def token(self) -> str:
+        self._made += 1
+        return f"token-{self._made}"
+
+
+class FlakyRuns(MemoryRuns):
+    """Answers get lost: the named method is applied, then raises Unavailable."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lose_answer_of: list[str] = []
+        self.seen: list[Commit] = []
+
+    def _lose(self, name: str) -> None:
+        if name in self.lose_answer_of:
+            self.lose_answer_of.remove(name)
+            raise Unavailable("no answer")
+
+    def create(self, head: Head, blobs: Sequence[Blob] = ()) -> Written:
+        written = super().create(head, blobs)
+        self._lose("create")
+        return written
+
+    def claim(self, run_id: str, token: str, now: int, until: int) -> Written:
+        written = super().claim(run_id, token, now, until)
+        self._lose("claim")
+        return written
+
+    def commit(self, commit: Commit) -> Written:
+        self.seen.append(commit)
+        written = super().commit(commit)
+        self._lose("commit")
+        return written
+
+    def cancel(self, run_id: str, now: int) -> Written:
+        written = super().cancel(run_id, now)
+        self._lose("cancel")
+        return written
+
+
+class World:
+    """A run's whole surroundings. `outcomes` are handed out in order, then every act succeeds."""
+
+    def __init__(self, *steps: Step) -> None:
+        self.clock = ManualClock()
+        self.runs = FlakyRuns()
+        self.hints = MemoryDispatcher(self.clock)
+        self.definition = Definition("demo", "orders", 1, steps)
+        self.acts: list[Act] = []
+        self.outcomes: list[Outcome] = []
+        self.during: Callable[[Act], None] = lambda _: None
+        ids = CountedIds()
+        performers = dict.fromkeys(Kind, self)
+        self.advance = Advance(self.runs, self, performers, self.hints, self.clock, ids)
+        self.starts = Starts(self.runs, self, self.hints, self.clock, ids)
+        self.controls = Controls(self.runs, self.hints, self.clock)
+
+    def enabled(self, project: str, workflow: str) -> int:
+        return 1
+
+    def load(self, project: str, workflow: str, version: int) -> Definition:
+        return self.definition
+
+    def perform(self, act: Act) -> Outcome:
+        self.acts.append(act)
+        self.during(act)
+        return self.outcomes.pop(0) if self.outcomes else Succeeded(b"%d" % len(self.acts))
+
+    def start(self) -> str:
+        return self.starts.start("demo", "orders", b"{}").head.run_id
+
+    def turn(self, run_id: str, budget: int = 60_000) -> Head:
+        self.advance.run(run_id, "demo", budget)
+        return self.head(run_id)
+
+    def head(self, run_id: str) -> Head:
+        head = self.runs.get(run_id)
+        assert head is not None
+        return head
+
+    def journal(self, run_id: str) -> Journal:
+        head = self.head(run_id)
+        return journals.decode(head.journal, head.created_at)
+
+    def delays(self) -> Iterator[int]:
+        while (at := self.hints.next_at()) is not None:
+            yield at - self.clock.at
+            self.hints.pop_due(at)
+
+
+def void(value: object) -> None:
+    """Throw a result away."""
