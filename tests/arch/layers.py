@@ -65,6 +65,7 @@ PURE_MODULES = frozenset(
         "functools",
         "hashlib",
         "heapq",
+        "hmac",
         "ipaddress",
         "itertools",
         "json",
