@@ -69,7 +69,9 @@ CLAIM_WAIT: Final = 2 * SECOND  # a run ready this soon is waited for in process
 
 # How a run is stored
 FORMAT: Final = 1
+# A head of at most 1 KiB costs one write unit: some 250 bytes of it are names, keys and times.
 COMPRESS_ABOVE: Final = 500
-PAGE_ABOVE: Final = 2_000  # uncompressed journal
+PAGE_ABOVE: Final = 600  # journal as stored
 INLINE_OUTPUT: Final = 300
-INLINE_INPUT: Final = 300
+INLINE_INPUT: Final = 120
+INLINE_MAIL: Final = 300

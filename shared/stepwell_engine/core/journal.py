@@ -120,13 +120,13 @@ def pack(journal: Journal, base: int, token: str, commit: int) -> Packed:
         records.append(record)
     if blobs:
         journal = replace(journal, records=tuple(records))
-    text = _text(journal, base)
-    if len(text) > limits.PAGE_ABOVE and journal.records:
+    data = _squeeze(_text(journal, base))
+    if len(data) > limits.PAGE_ABOVE and journal.records:
         page = PageRef(token, commit, len(journal.records))
         blobs.append(Blob(page.blob, _squeeze(_rows(journal.records, base))))
         journal = replace(journal, records=(), pages=(*journal.pages, page))
-        text = _text(journal, base)
-    return Packed(journal, _squeeze(text), tuple(blobs))
+        data = _squeeze(_text(journal, base))
+    return Packed(journal, data, tuple(blobs))
 
 
 def decode(data: bytes, base: int) -> Journal:

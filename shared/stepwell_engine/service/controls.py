@@ -50,7 +50,7 @@ class Controls:
                 f"at most {limits.MAX_SIGNAL_PAYLOAD} are allowed",
             )
         now = self._clock.now()
-        inline = len(payload) <= limits.INLINE_INPUT
+        inline = len(payload) <= limits.INLINE_MAIL
         blob = None if inline else Blob(f"m.{mail_id}", payload)
         mail = Mail("signal", name, now, payload if inline else None, blob.name if blob else None)
         written = self._runs.deliver(run_id, mail_id, mail, now, blob)
