@@ -1,35 +1,62 @@
-"""Cursors of lists: where the next page begins, opaque to callers."""
+"""Pages of lists. A cursor is where the next page begins, opaque to callers."""
 
 import base64
 import json
 import re
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 from stepwell_engine.errors import Problem
 
+T = TypeVar("T")
+
 _LARGEST: Final = 2**63 - 1  # what every store's integers hold
+_TEXT: Final = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
+
+
+def page(
+    of: str, found: Sequence[T], limit: int, place: Callable[[T], str | int]
+) -> tuple[Sequence[T], str | None]:
+    """The first `limit` of what was found, and the cursor of the next page if there is more."""
+    shown = found[:limit]
+    return shown, cursor(of, place(shown[-1])) if len(found) > limit else None
 
 
 def cursor(of: str, place: str | int) -> str:
     """A cursor of the list `of` that stands behind `place`."""
-    text = json.dumps([of, place], separators=(",", ":"))
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    return to_url(json.dumps([of, place], separators=(",", ":")))
 
 
-def text_place(of: str, given: str | None, form: re.Pattern[str]) -> str | None:
-    """The place of a cursor made of text of this form. Problem `invalid_request` for others."""
-    found = _place(of, given)
-    if found is None or (isinstance(found, str) and form.fullmatch(found)):
-        return found
+def any_place(of: str, given: str | None) -> str | int | None:
+    """The place of a cursor, None for none. Problem `invalid_request` for garbage."""
+    if given is None:
+        return None
+    try:
+        found = json.loads(from_url(given))
+    except (ValueError, RecursionError):
+        raise foreign() from None
+    match found:
+        case [list_, str() as text] if list_ == of and _TEXT.fullmatch(text):
+            return text
+        case [list_, int() as number] if list_ == of and 0 <= number <= _LARGEST:
+            return int(number)
     raise foreign()
+
+
+def text_place(of: str, given: str | None) -> str | None:
+    """The place of a cursor made of text. Problem `invalid_request` for others."""
+    found = any_place(of, given)
+    if isinstance(found, int):
+        raise foreign()
+    return found
 
 
 def number_place(of: str, given: str | None) -> int | None:
     """The place of a cursor made of a number. Problem `invalid_request` for others."""
-    found = _place(of, given)
-    if found is None or (type(found) is int and 0 <= found <= _LARGEST):
-        return found
-    raise foreign()
+    found = any_place(of, given)
+    if isinstance(found, str):
+        raise foreign()
+    return found
 
 
 def foreign() -> Problem:
@@ -40,14 +67,12 @@ def foreign() -> Problem:
     )
 
 
-def _place(of: str, given: str | None) -> Any:
-    if given is None:
-        return None
-    try:
-        data = base64.b64decode(given + "=" * (-len(given) % 4), altchars=b"-_", validate=True)
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        raise foreign() from None
-    if isinstance(found, list) and len(found) == 2 and found[0] == of and found[1] is not None:
-        return found[1]
-    raise foreign()
+def to_url(text: str) -> str:
+    """Text as letters, digits, - and _ only."""
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def from_url(given: str) -> str:
+    """What `to_url` was given. ValueError for anything else."""
+    padded = given + "=" * (-len(given) % 4)
+    return base64.b64decode(padded, altchars=b"-_", validate=True).decode()

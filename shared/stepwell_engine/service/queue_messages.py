@@ -1,6 +1,5 @@
 """The messages of a project's queues, over the API."""
 
-import base64
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -8,6 +7,7 @@ from stepwell_engine import limits
 from stepwell_engine.core.excerpt import excerpt
 from stepwell_engine.errors import Problem
 from stepwell_engine.ports import Clock, Message, Queues
+from stepwell_engine.service.cursors import any_place, foreign, from_url, page, to_url
 
 
 class QueueMessages:
@@ -21,13 +21,18 @@ class QueueMessages:
         self._clock = clock
 
     def list(
-        self, project: str, queue: str, after: int | str | None, limit: int, archived: bool
-    ) -> Sequence[Message]:
-        """Messages in order, behind the id `after`, without receiving them."""
+        self, project: str, queue: str, given: str | None, limit: int, archived: bool
+    ) -> tuple[Sequence[Message], str | None]:
+        """Messages in order, without receiving them, and the cursor of the next page."""
+        of = "archived" if archived else "messages"
+        after = any_place(of, given)
         try:
-            return self._queues.peek(project, queue, after, limit, archived)
+            found = self._queues.peek(project, queue, after, limit + 1, archived)
         except KeyError:
             raise _unknown(queue) from None
+        except ValueError:
+            raise foreign() from None
+        return page(of, found, limit, lambda message: message.id)
 
     def send(self, project: str, queue: str, body: bytes) -> int | str:
         """Append a message, compact JSON; its id. Problem `payload_too_large`."""
@@ -47,16 +52,12 @@ class QueueMessages:
             taken = self._queues.receive(project, queue, limit, self._clock.now())
         except KeyError:
             raise _unknown(queue) from None
-        return [
-            replace(one, receipt=base64.urlsafe_b64encode(one.receipt.encode()).decode().rstrip("="))
-            for one in taken
-        ]
+        return [replace(one, receipt=to_url(one.receipt)) for one in taken]
 
     def delete(self, project: str, queue: str, receipt: str) -> None:
         """Delete a received message. Problem `not_found` if the receipt is not its newest."""
         try:
-            padded = receipt + "=" * (-len(receipt) % 4)
-            own = base64.b64decode(padded, altchars=b"-_", validate=True).decode()
+            own = from_url(receipt)
         except ValueError:
             own = ""
         try:

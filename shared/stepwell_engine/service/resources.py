@@ -15,6 +15,7 @@ from stepwell_engine.core.fields import FUNCTION_NAME, QUEUE_NAME, Name
 from stepwell_engine.core.fields import target as target_fault
 from stepwell_engine.errors import Problem
 from stepwell_engine.ports import Catalog, Clock, Queues, Resource, Secrets
+from stepwell_engine.service.cursors import page, text_place
 
 QUEUE: Final = "queue"
 FUNCTION: Final = "function"
@@ -30,7 +31,7 @@ _NAMES: Final[Mapping[str, Name]] = {QUEUE: QUEUE_NAME, FUNCTION: FUNCTION_NAME}
 class Resources:
     """The resources of all projects."""
 
-    def __init__(  # noqa: PLR0913  one port each
+    def __init__(
         self,
         catalog: Catalog,
         queues: Queues,
@@ -80,9 +81,7 @@ class Resources:
         _check_name(FUNCTION, name)
         allowed = [kind for kind in FUNCTION_KINDS if kind in self._function_kinds]
         if len(target) != 1:
-            raise Problem(
-                "invalid_request", f"a function has exactly one of {', '.join(allowed)}"
-            )
+            raise Problem("invalid_request", f"a function has exactly one of {', '.join(allowed)}")
         ((kind, value),) = target.items()
         if kind not in allowed:
             raise Problem(
@@ -121,9 +120,12 @@ class Resources:
             raise _unknown(kind, name)
         return found
 
-    def list(self, project: str, kind: str, after: str | None, limit: int) -> Sequence[Resource]:
-        """The resources of a kind by name, with names above `after`."""
-        return self._catalog.resources(project, kind, after, limit)
+    def list(
+        self, project: str, kind: str, given: str | None, limit: int
+    ) -> tuple[Sequence[Resource], str | None]:
+        """The resources of a kind by name, and the cursor of the next page."""
+        found = self._catalog.resources(project, kind, text_place(kind, given), limit + 1)
+        return page(kind, found, limit, lambda one: one.name)
 
     def drop(self, project: str, kind: str, name: str) -> None:
         """Delete a resource; a queue goes with its messages. Problem `not_found`."""

@@ -1,0 +1,124 @@
+"""The API as one callable: an API Gateway event (HTTP API, payload 2.0) in, an answer out."""
+
+import re
+import threading
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import unquote
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.exceptions import NotFoundError
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
+from pydantic import BaseModel
+
+from functions.api import routing
+from functions.api.routes import ROUTES
+from functions.api.routing import Route
+from stepwell_engine.core import jsonvalue
+from stepwell_engine.edge import problems
+from stepwell_engine.edge.auth import admit
+from stepwell_engine.edge.bodies import json_object
+from stepwell_engine.edge.replies import Reply
+from stepwell_engine.edge.requests import checked
+from stepwell_engine.edge.services import Services
+
+Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
+
+
+def build(services: Services) -> Handler:
+    """The API over these services, for any number of threads at once."""
+    own = threading.local()
+
+    def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
+        # Powertools keeps the request in the resolver, so every thread has a resolver of its own.
+        resolver = getattr(own, "resolver", None)
+        if resolver is None:
+            resolver = own.resolver = _resolver(services)
+        answer: dict[str, Any] = resolver.resolve(event, context)
+        return answer
+
+    return handle
+
+
+class _Event(APIGatewayProxyEventV2):
+    """The event with its path decoded, without the stage."""
+
+    @property
+    def path(self) -> str:
+        raw, stage = self.raw_path, self.request_context.stage
+        if stage != "$default":
+            raw = raw.removeprefix(f"/{stage}")
+        return unquote(raw)
+
+
+class _Resolver(APIGatewayHttpResolver):
+    """A resolver that shares nothing with others, and whose names take any character but /."""
+
+    def resolve(self, event: Any, context: Any) -> dict[str, Any]:
+        self.current_event = _Event(event)
+        self.lambda_context = context
+        try:
+            return self._build_response(self._resolve())
+        finally:
+            self.context.clear()
+
+    @staticmethod
+    def _compile_regex(rule: str, base_regex: str = "") -> re.Pattern[str]:  # noqa: ARG004
+        return routing.pattern(rule)
+
+
+def _resolver(services: Services) -> _Resolver:
+    resolver = _Resolver(debug=False)
+    for route in ROUTES:
+        resolver.route(route.path, route.method)(_endpoint(resolver, route, services))
+
+    def no_route(_: NotFoundError) -> Response[str]:
+        event = resolver.current_event
+        path = event.path
+        allowed = sorted({route.method for route in ROUTES if route.pattern.match(path)})
+        return _response(problems.no_route(event.http_method, path, allowed))
+
+    def failed(error: Exception) -> Response[str]:
+        request_id = resolver.current_event.request_context.request_id
+        return _response(problems.reply_to_error(error, request_id))
+
+    resolver.not_found(no_route)
+    resolver.exception_handler(Exception)(failed)
+    return resolver
+
+
+def _endpoint(
+    resolver: _Resolver, route: Route, services: Services
+) -> Callable[..., Response[str]]:
+    def call(**path: str) -> Response[str]:
+        return _response(_serve(route, services, resolver.current_event, path))
+
+    return call
+
+
+def _serve(
+    route: Route, services: Services, event: APIGatewayProxyEventV2, path: dict[str, str]
+) -> Reply:
+    arguments: dict[str, Any] = dict(path)
+    headers = event.headers
+    if route.permission is not None:
+        admit(services.identity, headers.get("authorization"), route.permission, path["ref"])
+    if route.query is not None:
+        arguments["query"] = checked(route.query, event.query_string_parameters)
+    if route.body is not None:
+        body = json_object(
+            event.body,
+            bool(event.is_base64_encoded),
+            headers.get("content-type"),
+            route.body_required,
+        )
+        is_model = issubclass(route.body, BaseModel)
+        arguments["body"] = checked(route.body, body) if is_model else body
+    return route.endpoint(services, **arguments)
+
+
+def _response(reply: Reply) -> Response[str]:
+    if reply.body is None:
+        return Response(reply.status, headers=reply.headers)
+    text = reply.body if isinstance(reply.body, bytes) else jsonvalue.encode(reply.body)
+    return Response(reply.status, reply.content_type, text.decode(), headers=reply.headers)

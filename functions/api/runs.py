@@ -1,0 +1,66 @@
+"""Routes of runs."""
+
+from typing import Final
+
+from functions.api.routing import Routes
+from stepwell_engine.core import jsonvalue
+from stepwell_engine.edge import views
+from stepwell_engine.edge.replies import Reply
+from stepwell_engine.edge.requests import NoBody, Page, RunPage, StartRun, Wait
+from stepwell_engine.edge.services import Services
+from stepwell_engine.service.identity import Permission
+
+ROUTES: Final = Routes("runs", "/v1/projects/<ref>/workflows/<name>/runs")
+
+
+@ROUTES.add(
+    "POST",
+    "",
+    Permission.RUN,
+    {201: views.RunStatusView, 200: views.RunStatusView},
+    ("workflow_disabled",),
+    body_required=False,
+)
+def start_run(services: Services, ref: str, name: str, body: StartRun) -> Reply:
+    """Start a run of a workflow's highest enabled version.
+
+    A start with an idempotency key that was used before answers 200 with the run of that key;
+    the new input is ignored.
+    """
+    started = services.starts.start(
+        ref, name, jsonvalue.encode(body.input), body.idempotency_key, body.test
+    )
+    return Reply(201 if started.created else 200, views.run_status_view(started.head))
+
+
+@ROUTES.add("GET", "", Permission.VIEW, {200: views.RunList}, ("invalid_request",))
+def list_runs(services: Services, ref: str, name: str, query: RunPage) -> Reply:
+    """List the runs of a workflow, newest first."""
+    found, cursor = services.queries.list(ref, name, query.cursor, query.limit, query.status)
+    return Reply(200, {"items": [views.run_item(row) for row in found], "next_cursor": cursor})
+
+
+@ROUTES.add("GET", "/<run_id>", Permission.VIEW, {200: views.RunView}, ("invalid_request",))
+def get_run(services: Services, ref: str, name: str, run_id: str, query: Wait) -> Reply:
+    """Show a run; with `?wait=` when it has ended, or the seconds are over."""
+    return Reply(200, views.run_view(services.queries.detail(ref, name, run_id, query.wait)))
+
+
+@ROUTES.add("GET", "/<run_id>/steps", Permission.VIEW, {200: views.StepList}, ("invalid_request",))
+def list_run_steps(services: Services, ref: str, name: str, run_id: str, query: Page) -> Reply:
+    """List the steps of a run, in definition order."""
+    found, cursor = services.queries.steps(ref, name, run_id, query.cursor, query.limit)
+    return Reply(200, {"items": [views.step_view(row) for row in found], "next_cursor": cursor})
+
+
+@ROUTES.add(
+    "POST",
+    "/<run_id>/cancel",
+    Permission.RUN,
+    {200: views.RunStatusView},
+    ("run_finished",),
+    body_required=False,
+)
+def cancel_run(services: Services, ref: str, name: str, run_id: str, body: NoBody) -> Reply:  # noqa: ARG001  checked to be empty
+    """Cancel a live run. A step in flight is recorded; nothing is rolled back."""
+    return Reply(200, views.run_status_view(services.controls.cancel(ref, name, run_id)))

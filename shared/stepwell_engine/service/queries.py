@@ -1,0 +1,199 @@
+"""Reading runs: lists, details, and waiting for a run to end."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from stepwell_engine import limits
+from stepwell_engine.core import journal as journals
+from stepwell_engine.core.excerpt import excerpt
+from stepwell_engine.core.journal import Journal, Record, Stored
+from stepwell_engine.core.run import Head, Status
+from stepwell_engine.errors import Problem
+from stepwell_engine.ports import Clock, Runs
+from stepwell_engine.service.cursors import cursor, foreign, number_place, page, text_place
+from stepwell_engine.service.definitions import Workflows
+from stepwell_engine.service.progress import (
+    StepRow,
+    current_step,
+    last_error,
+    reason,
+    step_rows,
+)
+from stepwell_engine.service.repeat import repeat
+
+_RUN_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_FIRST_PAUSE: Final = 5  # ms between two looks at a run that is waited for
+_LONGEST_PAUSE: Final = 200  # ms
+_SCANNED_PAGES: Final = 10  # of a list with a filter that the store does not know
+_RUNS: Final = "runs"
+_STEPS: Final = "steps"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run as a list shows it. `status` is the one that a reader sees."""
+
+    head: Head
+    status: Status
+    position: int
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunDetail:
+    """A run with its first steps. `input` and `output` are compact JSON, times in ms."""
+
+    run: RunRow
+    input: bytes
+    output: bytes | None
+    started_at: int | None
+    reason: str | None
+    steps: Sequence[StepRow]
+    steps_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A run with everything recorded of it, by ordinal, and a row per step."""
+
+    head: Head
+    journal: Journal
+    records: Mapping[int, Record]
+    rows: Sequence[StepRow]
+    reason: str | None
+
+
+class Queries:
+    """Answers about runs. A run of another project or workflow is Problem `not_found`."""
+
+    def __init__(self, runs: Runs, workflows: Workflows, clock: Clock) -> None:
+        self._runs = runs
+        self._workflows = workflows
+        self._clock = clock
+
+    def list(
+        self, project: str, workflow: str, given: str | None, limit: int, status: Status | None
+    ) -> tuple[Sequence[RunRow], str | None]:
+        """Runs of a workflow, newest first, and the cursor of the next page.
+
+        A page of a filtered list may hold fewer than `limit`; only the cursor None ends it.
+        Problem: `not_found` for no such workflow, `invalid_request` for the cursor.
+        """
+        before = _run_place(given)
+        self._workflows.newest(project, workflow)
+        # Stores do not know `running`: it is any live status with a lease in force.
+        stored = None if status is Status.RUNNING else status
+        now = self._clock.now()
+        found: list[RunRow] = []
+        for _ in range(_SCANNED_PAGES):
+            heads = self._runs.list(project, workflow, before, limit + 1, stored)
+            for count, head in enumerate(heads[:limit], 1):
+                before = head.run_id
+                if status in (None, head.shown_status(now)):
+                    found.append(_row(head, _journal(head), now))
+                    if len(found) == limit:
+                        return found, cursor(_RUNS, before) if count < len(heads) else None
+            if len(heads) <= limit:
+                return found, None
+        return found, cursor(_RUNS, str(before))
+
+    def detail(self, project: str, workflow: str, run_id: str, wait: int = 0) -> RunDetail:
+        """A run, at once, or when it has ended or `wait` seconds are over."""
+        now = self._clock.now()
+        ends = now + wait * limits.SECOND
+        pause = _FIRST_PAUSE
+        head = self._find(project, workflow, run_id)
+        while head.live and now < ends:
+            self._clock.sleep(min(pause, ends - now))
+            pause = min(pause * 2, _LONGEST_PAUSE)
+            now = self._clock.now()
+            head = self._find(project, workflow, run_id)
+        read = self._read(head, now)
+        started = [one.started_at for one in read.records.values() if one.started_at is not None]
+        steps, steps_cursor = self._page(read, None, limits.MAX_STEPS_IN_DETAIL)
+        return RunDetail(
+            run=_row(head, read.journal, now),
+            input=head.input if head.input is not None else self._blob(head, "input"),
+            output=self._output(read),
+            started_at=min(started, default=None),
+            reason=read.reason,
+            steps=steps,
+            steps_cursor=steps_cursor,
+        )
+
+    def steps(
+        self, project: str, workflow: str, run_id: str, given: str | None, limit: int
+    ) -> tuple[Sequence[StepRow], str | None]:
+        """The steps of a run in definition order, and the cursor of the next page."""
+        after = number_place(_STEPS, given)
+        head = self._find(project, workflow, run_id)
+        return self._page(self._read(head, self._clock.now()), after, limit)
+
+    def _find(self, project: str, workflow: str, run_id: str) -> Head:
+        head = None
+        if _RUN_ID.fullmatch(run_id):
+            head = repeat(self._clock, lambda: self._runs.get(run_id))
+        if head is None or head.project != project or head.workflow != workflow:
+            raise Problem(
+                "not_found", f"there is no run {excerpt(run_id)} of workflow {excerpt(workflow)}"
+            )
+        return head
+
+    def _read(self, head: Head, now: int) -> _Read:
+        journal = _journal(head)
+        finished = [
+            record
+            for page in journal.pages
+            for record in journals.decode_page(self._blob(head, page.blob), head.created_at)
+        ]
+        every = (*finished, *journal.records, *journal.open)
+        records = {record.ordinal: record for record in every}
+        definition = self._workflows.load(head.project, head.workflow, head.version)
+        return _Read(
+            head,
+            journal,
+            records,
+            list(step_rows(definition, head, journal, records, now)),
+            reason(head, current_step(definition, journal), records, now),
+        )
+
+    def _page(
+        self, read: _Read, after: int | None, limit: int
+    ) -> tuple[Sequence[StepRow], str | None]:
+        rows = [row for row in read.rows if after is None or row.step.ordinal > after]
+        shown, following = page(_STEPS, rows, limit, lambda row: row.step.ordinal)
+        return [replace(row, output=self._step_output(read.head, row)) for row in shown], following
+
+    def _output(self, read: _Read) -> bytes | None:
+        """The run's: that of the last step, in definition order, that produced one."""
+        for row in reversed(read.rows):
+            if row.record.output is not None:
+                return self._step_output(read.head, row)
+        return None
+
+    def _step_output(self, head: Head, row: StepRow) -> bytes | None:
+        output = row.record.output
+        return self._blob(head, output.blob) if isinstance(output, Stored) else output
+
+    def _blob(self, head: Head, name: str) -> bytes:
+        data = repeat(self._clock, lambda: self._runs.blob(head.run_id, name))
+        if data is None:
+            raise LookupError(f'run "{head.run_id}" refers to a blob "{name}" that is gone')
+        return data
+
+
+def _journal(head: Head) -> Journal:
+    return journals.decode(head.journal, head.created_at)
+
+
+def _row(head: Head, journal: Journal, now: int) -> RunRow:
+    return RunRow(head, head.shown_status(now), journal.position, last_error(journal))
+
+
+def _run_place(given: str | None) -> str | None:
+    place = text_place(_RUNS, given)
+    if place is not None and _RUN_ID.fullmatch(place) is None:
+        raise foreign()
+    return place
