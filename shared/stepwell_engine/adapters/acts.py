@@ -1,0 +1,87 @@
+"""What all performers share: reading an act, and putting an outcome into words."""
+
+from typing import Any, Final
+
+from stepwell_engine import limits
+from stepwell_engine.core import jsonvalue
+from stepwell_engine.core.outcome import Act, Failed, Outcome, Succeeded
+
+_MAX_EXCERPT: Final = 500  # characters
+_PATHS: Final = {
+    "queue": "queues/{name}",
+    "function": "functions/{name}",
+    "database": "database",
+}
+
+
+def payload_of(act: Act) -> Any:
+    """The payload; one that was left out is an empty object, like a left-out input of a run."""
+    return {} if act.payload is None else act.payload
+
+
+def event_of(act: Act) -> dict[str, Any]:
+    """What a function is called with."""
+    return {
+        "payload": payload_of(act),
+        "run_id": act.run_id,
+        "workflow": act.workflow,
+        "step": act.step,
+        "attempt": act.attempt,
+        "idempotency_key": act.effect_id,
+    }
+
+
+def unknown_resource(act: Act, kind: str, name: str) -> Failed:
+    """The resource that a step names is not registered: nothing that a retry could mend."""
+    path = f"/v1/projects/{act.project}/{_PATHS[kind].format(name=name)}"
+    what = "no database" if kind == "database" else f'no {kind} "{name}"'
+    return Failed(
+        f"this project has {what}: register it with PUT {path}",
+        code="unknown_resource",
+        retryable=False,
+    )
+
+
+def timed_out(what: str, timeout: int) -> Failed:
+    """`what` was not done within `timeout` ms."""
+    return Failed(f"{what} timed out after {timeout / limits.SECOND:g} s", code="timeout")
+
+
+def output_of(value: Any, what: str) -> Outcome:
+    """The outcome whose output is `value`, which `what` returned. null is no output."""
+    if value is None:
+        return Succeeded()
+    if jsonvalue.depth(value) > limits.MAX_NESTING:
+        return Failed(f"{what} nests deeper than {limits.MAX_NESTING} levels")
+    try:
+        output = jsonvalue.encode(value)
+    except ValueError as error:
+        return Failed(f"{what} is no JSON: {error}")
+    return too_large(what) if len(output) > limits.MAX_OUTPUT else Succeeded(output)
+
+
+def output_from(text: bytes, what: str) -> Outcome:
+    """The outcome whose output is the JSON in `text`, which `what` returned; empty is no output."""
+    if len(text) > limits.MAX_OUTPUT:
+        return too_large(what)
+    if not text.strip():
+        return Succeeded()
+    try:
+        value = jsonvalue.decode(text)
+    except ValueError as error:
+        return Failed(f"{what} is no JSON ({error}): {excerpt(text)}")
+    return output_of(value, what)
+
+
+def too_large(what: str) -> Failed:
+    """What a step returned exceeds MAX_OUTPUT."""
+    return Failed(
+        f"{what} is larger than {limits.MAX_OUTPUT:,} bytes, the most that a step may return",
+        code="output_too_large",
+        retryable=False,
+    )
+
+
+def excerpt(text: bytes) -> str:
+    """The first 500 characters."""
+    return text[: 4 * _MAX_EXCERPT].decode("utf-8", "replace")[:_MAX_EXCERPT].strip()

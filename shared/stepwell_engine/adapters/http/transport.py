@@ -1,0 +1,221 @@
+"""A transport for `requests` that no URL can lead astray.
+
+It connects to the very address that the egress guard checked, while the Host header, SNI and the
+certificate keep to the name; it follows no redirect, knows no proxy and no credentials; and the
+timeout is one for the whole exchange.
+"""
+
+import http.client
+import io
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import certifi
+import requests
+from requests.adapters import BaseAdapter
+from requests.structures import CaseInsensitiveDict
+
+from stepwell_engine import limits
+from stepwell_engine.adapters.http import sockets
+from stepwell_engine.adapters.http.egress import Network, Resolver, Target, check
+
+# One byte more than a step may return, so that a body which is too large is seen to be.
+_MAX_BODY: Final = limits.MAX_OUTPUT + 1
+_MAX_IDLE: Final = 64  # connections to one address; no fewer than workers use at once
+_MAX_IDLE_SECONDS: Final = 60.0
+
+# What a connection says when the peer closed it while it was idle.
+_CLOSED: Final = (
+    http.client.RemoteDisconnected,
+    BrokenPipeError,
+    ConnectionResetError,
+    ConnectionAbortedError,
+    ssl.SSLZeroReturnError,
+    ssl.SSLEOFError,
+)
+
+_Key = tuple[str, str, int, str]  # scheme, host, port, address
+
+
+class _Connection(http.client.HTTPConnection):
+    """A connection whose socket is opened by the transport."""
+
+    # http.client must not open one by itself: it would resolve the name again.
+    auto_open = 0
+
+    def __init__(self, key: _Key, sock: sockets.DeadlineSocket | sockets.DeadlineTlsSocket) -> None:
+        super().__init__(key[1], key[2])
+        self.key = key
+        self.sock = sock
+        self.wire = sock
+        self.since = 0.0
+
+
+class GuardedAdapter(BaseAdapter):
+    """Sends prepared requests, from many threads at once.
+
+    Beside the errors of `requests`, `send` raises EgressRefused and NameUnresolved.
+    """
+
+    def __init__(self, allow: Sequence[Network], resolver: Resolver, cafile: str = "") -> None:
+        """`allow`: networks that are exempt from the guard. `cafile`: the authorities to trust,
+        those of certifi if empty.
+        """
+        super().__init__()
+        self._allow = allow
+        self._resolver = resolver
+        self._tls = sockets.tls_context(cafile or certifi.where())
+        self._lock = threading.Lock()
+        self._idle: dict[_Key, list[_Connection]] = {}
+        self._pruned_at = time.monotonic()
+
+    def send(
+        self,
+        request: requests.PreparedRequest,
+        stream: bool = False,  # noqa: ARG002
+        timeout: Any = None,
+        verify: bool | str = True,  # noqa: ARG002
+        cert: Any = None,  # noqa: ARG002
+        proxies: Mapping[str, str] | None = None,  # noqa: ARG002
+    ) -> requests.Response:
+        """One exchange, within `timeout` seconds in all. The answer's body is there in whole, or
+        its first MAX_OUTPUT + 1 bytes. The other arguments are those of `requests`, without effect.
+        """
+        deadline = time.monotonic() + timeout
+        try:
+            target = check(
+                request.url or "", allow=self._allow, resolver=self._resolver, timeout=timeout
+            )
+            reused = self._take(target)
+            if reused is not None:
+                try:
+                    return self._exchange(reused, request, target, deadline)
+                except _CLOSED:
+                    # The peer closed the connection while it was idle, as it may at any time.
+                    # If it did take the request before, it now gets it twice: the idempotency
+                    # key in it (webhook-id) says so, as it does after any lost answer.
+                    if reused.wire.received:
+                        raise
+            return self._exchange(self._open(target, deadline), request, target, deadline)
+        except TimeoutError as error:
+            raise requests.Timeout(error, request=request) from error
+        except ssl.SSLError as error:
+            reason = getattr(error, "verify_message", None) or error.reason or error
+            raise requests.exceptions.SSLError(reason, request=request) from error
+        except (OSError, http.client.HTTPException) as error:
+            raise requests.ConnectionError(_words(error), request=request) from error
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        with self._lock:
+            idle, self._idle = self._idle, {}
+        for connections in idle.values():
+            for connection in connections:
+                connection.close()
+
+    def _take(self, target: Target) -> _Connection | None:
+        url = target.url
+        with self._lock:
+            for address in target.addresses:
+                idle = self._idle.get((url.scheme, url.host, url.port, address))
+                if idle:
+                    return idle.pop()
+        return None
+
+    def _open(self, target: Target, deadline: float) -> _Connection:
+        """A new connection, to the first address that answers."""
+        url = target.url
+        last = len(target.addresses) - 1
+        for index, address in enumerate(target.addresses):
+            share = sockets.left(deadline) / (last - index + 1)
+            try:
+                sock: Any = sockets.connect(address, url.port, time.monotonic() + share)
+            except OSError:
+                if index == last:
+                    raise
+                continue
+            if url.scheme == "https":
+                sock = sockets.wrap(sock, self._tls, url.host.rstrip("."), deadline)
+            return _Connection((url.scheme, url.host, url.port, address), sock)
+        raise AssertionError("a target has at least one address")
+
+    def _exchange(
+        self,
+        connection: _Connection,
+        request: requests.PreparedRequest,
+        target: Target,
+        deadline: float,
+    ) -> requests.Response:
+        wire = connection.wire
+        wire.deadline = deadline
+        wire.received = 0
+        try:
+            connection.request(
+                request.method or "GET",
+                target.url.path,
+                body=request.body,
+                headers={"Host": target.url.authority, **request.headers},
+            )
+            answer = connection.getresponse()
+            body = answer.read(_MAX_BODY)
+            if len(body) < _MAX_BODY and answer.length:
+                raise http.client.IncompleteRead(body, answer.length)
+        except BaseException:
+            connection.close()
+            raise
+        if answer.isclosed() and connection.sock is not None:
+            self._keep(connection)
+        else:
+            answer.close()
+            connection.close()
+        return _response(request, answer, body)
+
+    def _keep(self, connection: _Connection) -> None:
+        now = connection.since = time.monotonic()
+        old: list[_Connection] = []
+        with self._lock:
+            idle = self._idle.setdefault(connection.key, [])
+            idle.append(connection)
+            if len(idle) > _MAX_IDLE:
+                old.append(idle.pop(0))
+            if self._pruned_at + _MAX_IDLE_SECONDS < now:
+                self._pruned_at = now
+                old += self._prune(lambda one: one.since + _MAX_IDLE_SECONDS < now)
+        for one in old:
+            one.close()
+
+    def _prune(self, is_old: Callable[[_Connection], bool]) -> list[_Connection]:
+        old = [one for idle in self._idle.values() for one in idle if is_old(one)]
+        fresh = {key: [one for one in idle if not is_old(one)] for key, idle in self._idle.items()}
+        self._idle = {key: idle for key, idle in fresh.items() if idle}
+        return old
+
+
+def _response(
+    request: requests.PreparedRequest, answer: http.client.HTTPResponse, body: bytes
+) -> requests.Response:
+    response = requests.Response()
+    response.status_code = answer.status
+    response.reason = answer.reason
+    response.headers = CaseInsensitiveDict(answer.getheaders())
+    response.raw = io.BytesIO(body)
+    response.request = request
+    response.url = request.url or ""
+    return response
+
+
+def _words(error: Exception) -> str:
+    match error:
+        case http.client.RemoteDisconnected():
+            return "the connection was closed without an answer"
+        case http.client.IncompleteRead():
+            return "the connection was closed in the middle of the answer"
+        case http.client.HTTPException():
+            return f"the answer is not HTTP ({type(error).__name__})"
+        case OSError():
+            return error.strerror or str(error)
+        case _:
+            return str(error)

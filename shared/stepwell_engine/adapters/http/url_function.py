@@ -1,0 +1,22 @@
+"""Functions by URL."""
+
+from stepwell_engine.adapters.acts import event_of, output_from
+from stepwell_engine.adapters.http.client import HttpClient
+from stepwell_engine.adapters.http.webhook import IDEMPOTENCY_KEY
+from stepwell_engine.core import jsonvalue
+from stepwell_engine.core.outcome import Act, Failed, Outcome
+
+
+class UrlFunctions:
+    """POSTs the event; the JSON in a 2xx answer is what the function returned."""
+
+    def __init__(self, client: HttpClient) -> None:
+        self._client = client
+
+    def call(self, url: str, act: Act) -> Outcome:
+        """Call once."""
+        headers = {IDEMPOTENCY_KEY: act.effect_id}
+        answer = self._client.post(url, headers, jsonvalue.encode(event_of(act)), act.timeout)
+        if isinstance(answer, Failed):
+            return answer
+        return output_from(answer.body, f"what {answer.where} answered with {answer.status}")

@@ -1,0 +1,55 @@
+"""The outside world of the performers: loopback servers, a sealed secret store."""
+
+import ipaddress
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from stepwell_engine.adapters.embedded.sealing import SealedSecrets
+from stepwell_engine.adapters.http.client import HttpClient
+from stepwell_engine.adapters.http.resolver import SystemResolver
+from stepwell_engine.adapters.http.transport import GuardedAdapter
+from stepwell_engine.adapters.memory.catalog import MemoryCatalog
+from tests.adapters.doing import StillClock
+from tests.adapters.receivers import Receiver, serving
+
+LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
+
+
+@pytest.fixture
+def catalog() -> MemoryCatalog:
+    return MemoryCatalog()
+
+
+@pytest.fixture
+def secrets() -> SealedSecrets:
+    return SealedSecrets(bytes(32))
+
+
+@pytest.fixture
+def client() -> Iterator[HttpClient]:
+    """Allowed to call loopback, as the embedded home is."""
+    adapter = GuardedAdapter(LOOPBACK, SystemResolver())
+    yield HttpClient(adapter, StillClock())
+    adapter.close()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with serving(Receiver()) as running:
+        yield running
+
+
+Names = Callable[[str, float], list[str]]
+
+
+def names(**known: list[str]) -> Names:
+    """A resolver that knows these names (_ for .) and no other."""
+    table = {name.replace("_", "."): addresses for name, addresses in known.items()}
+
+    def resolve(host: str, timeout: float) -> list[str]:
+        if host not in table:
+            raise OSError(-2, "Name or service not known")
+        return table[host]
+
+    return resolve

@@ -1,0 +1,171 @@
+"""Steps of the kind webhook, against a real receiver."""
+
+import json
+
+import pytest
+
+from stepwell_engine import limits
+from stepwell_engine.adapters.embedded.sealing import SealedSecrets
+from stepwell_engine.adapters.http.client import HttpClient
+from stepwell_engine.adapters.http.transport import GuardedAdapter
+from stepwell_engine.adapters.http.webhook import WebhookPerformer
+from stepwell_engine.core.definition import Kind
+from stepwell_engine.core.outcome import Failed
+from stepwell_engine.core.signing import verify
+from tests.adapters.conftest import names
+from tests.adapters.doing import NOW, StillClock, act, failure, output
+from tests.adapters.receivers import Receiver
+
+
+@pytest.fixture
+def performer(client: HttpClient, secrets: SealedSecrets) -> WebhookPerformer:
+    return WebhookPerformer(client, secrets, StillClock())
+
+
+@pytest.mark.parametrize("status", [200, 201, 204, 299])
+def test_any_2xx_delivers(performer: WebhookPerformer, receiver: Receiver, status: int) -> None:
+    receiver.status = status
+    outcome = performer.perform(act(Kind.WEBHOOK, receiver.url))
+    assert output(outcome) == {"delivered": True, "status": status}
+
+
+def test_every_attempt_carries_the_same_id_and_the_time(
+    performer: WebhookPerformer, receiver: Receiver
+) -> None:
+    for attempt in (1, 2):
+        performer.perform(act(Kind.WEBHOOK, receiver.url, attempt=attempt))
+    for request in receiver.requests:
+        assert request.body == b'{"amount":4900}'
+        assert request.headers["content-type"] == "application/json"
+        assert request.headers["user-agent"].startswith("Stepwell/")
+        assert request.headers["webhook-id"] == "0190-run:charge"
+        assert request.headers["idempotency-key"] == "0190-run:charge"
+        assert request.headers["webhook-timestamp"] == str(NOW // 1000)
+        assert "webhook-signature" not in request.headers
+
+
+@pytest.mark.parametrize("secret", ["a-signing-secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"])
+def test_a_secret_signs_what_is_sent(
+    performer: WebhookPerformer, receiver: Receiver, secrets: SealedSecrets, secret: str
+) -> None:
+    sealed = secrets.seal(secret, "shop")
+    payload = {"name": "Zoë", "n": [1, None, 2.5]}
+    performer.perform(act(Kind.WEBHOOK, receiver.url, secret=sealed, payload=payload))
+    (request,) = receiver.requests
+    assert json.loads(request.body) == payload
+    assert verify(
+        [secret],
+        request.headers["webhook-id"],
+        request.headers["webhook-timestamp"],
+        request.headers["webhook-signature"],
+        request.body,
+        NOW // 1000,
+    )
+
+
+def test_a_secret_that_cannot_be_opened_sends_nothing(
+    performer: WebhookPerformer, receiver: Receiver, secrets: SealedSecrets
+) -> None:
+    for sealed in (secrets.seal("x", "other"), secrets.seal("whsec_%", "shop")):
+        failed = failure(performer.perform(act(Kind.WEBHOOK, receiver.url, secret=sealed)))
+        assert failed.message.startswith("the secret of the step cannot be used: ")
+        assert not failed.retryable
+    assert receiver.requests == []
+
+
+def test_a_payload_that_was_left_out_is_an_empty_object(
+    performer: WebhookPerformer, receiver: Receiver
+) -> None:
+    performer.perform(act(Kind.WEBHOOK, receiver.url, payload=None))
+    performer.perform(act(Kind.WEBHOOK, receiver.url, payload=0))
+    assert [request.body for request in receiver.requests] == [b"{}", b"0"]
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 409, 429, 500, 503])
+def test_any_other_status_fails_with_what_was_said(
+    performer: WebhookPerformer, receiver: Receiver, status: int
+) -> None:
+    receiver.status = status
+    receiver.body = b"out of stock"
+    failed = failure(performer.perform(act(Kind.WEBHOOK, receiver.url)))
+    assert failed == Failed(f"POST {receiver.url} answered {status}: out of stock")
+
+
+def test_an_answer_is_quoted_up_to_500_characters(
+    performer: WebhookPerformer, receiver: Receiver
+) -> None:
+    receiver.status = 500
+    for size in (500, 501):
+        receiver.body = ("é" * size).encode()
+        failed = failure(performer.perform(act(Kind.WEBHOOK, receiver.url)))
+        assert failed.message == f"POST {receiver.url} answered 500: " + "é" * 500
+    receiver.body = b""
+    failed = failure(performer.perform(act(Kind.WEBHOOK, receiver.url)))
+    assert failed.message == f"POST {receiver.url} answered 500"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_a_failure_and_not_followed(
+    performer: WebhookPerformer, receiver: Receiver, status: int
+) -> None:
+    receiver.status = status
+    receiver.headers = {"location": receiver.url}
+    failed = failure(performer.perform(act(Kind.WEBHOOK, receiver.url)))
+    assert failed.message == (
+        f"POST {receiver.url} answered {status}, a redirect to {receiver.url}, and redirects are "
+        "not followed: use the final URL"
+    )
+    assert len(receiver.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("0", 0),
+        ("120", 120_000),
+        ("9999999999", 9_999_999_999_000),
+        ("99999999999", None),
+        ("Tue, 14 Nov 2023 22:14:20 GMT", 60_000 - 123),
+        ("Tue, 14 Nov 2023 22:13:20 GMT", 0),
+        ("Mon, 01 Jan 1990 00:00:00 GMT", 0),
+        ("soon", None),
+        ("-5", None),
+        ("1.5", None),
+        ("", None),
+    ],
+)
+@pytest.mark.parametrize("status", [429, 503])
+def test_retry_after_is_read(
+    performer: WebhookPerformer,
+    receiver: Receiver,
+    status: int,
+    value: str,
+    expected: int | None,
+) -> None:
+    receiver.status = status
+    receiver.headers = {"retry-after": value}
+    failed = failure(performer.perform(act(Kind.WEBHOOK, receiver.url)))
+    assert (failed.retry_after, failed.retryable) == (expected, True)
+
+
+def test_a_large_answer_to_a_delivery_does_no_harm(
+    performer: WebhookPerformer, receiver: Receiver
+) -> None:
+    receiver.body = b"x" * (4 * limits.MIB)
+    outcome = performer.perform(act(Kind.WEBHOOK, receiver.url))
+    assert output(outcome) == {"delivered": True, "status": 200}
+
+
+def test_a_refused_address_is_not_tried_again_an_unknown_name_is(secrets: SealedSecrets) -> None:
+    resolver = names(inside_example_com=["10.0.0.1"])
+    client = HttpClient(GuardedAdapter((), resolver), StillClock())
+    performer = WebhookPerformer(client, secrets, StillClock())
+    refused = failure(performer.perform(act(Kind.WEBHOOK, "https://inside.example.com/")))
+    assert refused == Failed(
+        "the URL was refused: inside.example.com leads to 10.0.0.1, which is no public address, "
+        "and this installation does not allow it",
+        retryable=False,
+    )
+    unknown = failure(performer.perform(act(Kind.WEBHOOK, "https://outside.example.com/")))
+    assert unknown.retryable
+    assert "does not resolve" in unknown.message
