@@ -1,5 +1,6 @@
 """One SQLite file for runs, queues and the catalog: connections, transactions, group commit."""
 
+import contextlib
 import sqlite3
 import threading
 import time
@@ -133,6 +134,7 @@ class Database:
         try:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
+            _roll_back(connection)
             self._fail(batch, error)
         return True
 
@@ -241,5 +243,7 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:
+    """End a transaction that is still open. If even that fails, the next BEGIN says so."""
     if connection.in_transaction:
-        connection.execute("ROLLBACK")
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")

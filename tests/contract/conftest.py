@@ -1,0 +1,39 @@
+"""The ports, each test on every adapter."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stepwell_engine.ports import Catalog, Queues, Runs
+from tests.contract.homes import CONCURRENT, HOMES, Home
+
+
+@pytest.fixture(params=HOMES)
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
+    opened = HOMES[request.param](tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def runs(home: Home) -> Runs:
+    return home.runs
+
+
+@pytest.fixture
+def queues(home: Home) -> Queues:
+    return home.queues
+
+
+@pytest.fixture
+def catalog(home: Home) -> Catalog:
+    return home.catalog
+
+
+@pytest.fixture(params=CONCURRENT)
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
+    """An adapter that several threads use at once."""
+    opened = HOMES[request.param](tmp_path)
+    yield opened
+    opened.close()

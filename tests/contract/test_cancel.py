@@ -1,0 +1,98 @@
+"""Cancelling a run, and settling a cancelled one whose worker is gone."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from stepwell_engine.core.run import Status
+from stepwell_engine.ports import Done, Refused, Runs
+from tests.contract.heads import (
+    COMMIT,
+    ENDED_STATUSES,
+    LIVE_STATUSES,
+    NOW,
+    OTHER,
+    RUN,
+    TOKEN,
+    UNTIL,
+    a_head,
+    check_done,
+    check_refused,
+    held,
+    mailbox,
+    put,
+)
+
+CANCELLED: dict[str, Any] = {"status": Status.CANCELLED, "ended_at": NOW}
+
+
+@pytest.mark.parametrize("status", LIVE_STATUSES)
+def test_cancel_of_a_run_nobody_holds_leaves_nothing_to_wake(runs: Runs, status: Status) -> None:
+    head = put(runs, a_head(status=status, mail=mailbox([1])))
+    after = replace(head, **CANCELLED, revision=1, wake_at=None)
+    check_done(runs, runs.cancel(RUN, NOW), after)
+    assert runs.due(UNTIL, None, 10) == ([], None)
+
+
+@pytest.mark.parametrize("status", LIVE_STATUSES)
+def test_cancel_keeps_the_lease_and_its_wake_at(runs: Runs, status: Status) -> None:
+    head = put(runs, held(status=status, commit=2, revision=3))
+    check_done(runs, runs.cancel(RUN, NOW), replace(head, **CANCELLED, revision=4))
+
+
+@pytest.mark.parametrize("status", ENDED_STATUSES)
+def test_an_ended_run_refuses_a_cancel(runs: Runs, status: Status) -> None:
+    put(runs, held(status=status, ended_at=NOW - 1))
+    check_refused(runs, lambda: runs.cancel(RUN, NOW))
+
+
+def test_a_run_that_does_not_exist_refuses_a_cancel(runs: Runs) -> None:
+    assert runs.cancel(RUN, NOW) == Refused(None)
+
+
+def test_a_commit_of_a_worker_that_did_not_see_the_cancel_is_refused(runs: Runs) -> None:
+    put(runs, held())
+    runs.cancel(RUN, NOW)
+    check_refused(runs, lambda: runs.commit(COMMIT))
+    assert isinstance(runs.commit(replace(COMMIT, expect="cancelled")), Done)
+
+
+def test_close_settles_a_cancelled_run(runs: Runs) -> None:
+    head = put(runs, held(**CANCELLED, commit=2, lost=1))
+    written = runs.close(RUN, TOKEN, 2, b"settled")
+    after = replace(head, journal=b"settled", commit=3, token=None, until=0, wake_at=None)
+    check_done(runs, written, after)
+    check_refused(runs, lambda: runs.close(RUN, TOKEN, 2, b"settled"))
+
+
+@pytest.mark.parametrize("status", [s for s in Status if s is not Status.CANCELLED])
+def test_close_of_a_run_that_is_not_cancelled_is_refused(runs: Runs, status: Status) -> None:
+    put(runs, held(status=status))
+    check_refused(runs, lambda: runs.close(RUN, TOKEN, 0, b"settled"))
+
+
+def test_close_by_another_token_is_refused(runs: Runs) -> None:
+    put(runs, held(**CANCELLED))
+    check_refused(runs, lambda: runs.close(RUN, OTHER, 0, b"settled"))
+
+
+def test_close_without_a_lease_is_refused(runs: Runs) -> None:
+    put(runs, a_head(**CANCELLED))
+    check_refused(runs, lambda: runs.close(RUN, TOKEN, 0, b"settled"))
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_close_with_another_number_is_refused(runs: Runs, number: int) -> None:
+    put(runs, held(**CANCELLED, commit=2))
+    check_refused(runs, lambda: runs.close(RUN, TOKEN, number, b"settled"))
+
+
+def test_close_of_a_run_that_does_not_exist_is_refused(runs: Runs) -> None:
+    assert runs.close(RUN, TOKEN, 0, b"settled") == Refused(None)
+
+
+def test_after_a_close_the_late_outcome_is_refused(runs: Runs) -> None:
+    put(runs, held(**CANCELLED))
+    runs.close(RUN, TOKEN, 0, b"settled")
+    check_refused(runs, lambda: runs.commit(replace(COMMIT, expect="cancelled")))
