@@ -1,0 +1,111 @@
+"""The embedded host: HTTP, executor threads and the tick over one data folder."""
+
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from local import credentials
+from local.credentials import Credentials
+from local.lock import FolderInUse, locked
+from local.server import PortBusy, Server, listen
+from local.workers import Workers
+from stepwell_engine.errors import Problem, StoreError
+from stepwell_engine.service.identity import Identity, Permission, Role
+from stepwell_engine.settings import Settings
+from stepwell_engine.wiring import Home, embedded
+
+ORGANIZATION: Final = "local"
+PROJECT: Final = "demo"
+
+log = logging.getLogger(__name__)
+
+
+class CannotStart(Exception):
+    """The host cannot start; the message is one sentence for its user."""
+
+
+class Signals:
+    """SIGTERM and SIGINT: the first asks for a clean stop, a second for one at once."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self.at_once = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._received)
+
+    def _received(self, *_: object) -> None:
+        (self.at_once if self.stop.is_set() else self.stop).set()
+
+
+def up(settings: Settings, signals: Signals, ready: Callable[[Credentials], None]) -> None:
+    """Run the host until it is told to stop. `ready` is called once the API answers.
+
+    CannotStart if the folder or the port cannot be used; what was there stays as it was.
+    """
+    folder = settings.data
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with locked(folder), listen(settings.port) as sock:
+            home = embedded(settings)
+            try:
+                _run(home, settings, sock, signals, ready)
+            finally:
+                home.close()
+    except FileExistsError as error:
+        raise CannotStart(f"the data folder {folder} is a file: name a folder") from error
+    except OSError as error:
+        reason = error.strerror or error
+        raise CannotStart(f"the data folder {folder} cannot be used: {reason}") from error
+    except (FolderInUse, PortBusy, StoreError, ValueError) as error:
+        raise CannotStart(str(error)) from error
+
+
+def _run(
+    home: Home,
+    settings: Settings,
+    sock: socket.socket,
+    signals: Signals,
+    ready: Callable[[Credentials], None],
+) -> None:
+    recovered = home.recover()
+    if recovered:
+        log.info("going on with %d runs", recovered)
+    server = Server(home, sock, settings.request_threads)
+    found = _sign_in(home.engine.services.identity, settings.data / "credentials.json", server.url)
+    workers = Workers(home, settings.workers)
+    workers.start()
+    server.start()
+    ready(found)
+    try:
+        signals.stop.wait()
+    finally:
+        log.info("stopping")
+        server.stop(signals.at_once)
+        left = workers.stop(settings.stop_seconds, signals.at_once)
+        if left:
+            log.warning("%d steps in flight are abandoned: they run again at the next start", left)
+
+
+def _sign_in(identity: Identity, path: Path, url: str) -> Credentials:
+    """The demo project and a token of its owner, the one in the file as long as it works."""
+    identity.create_project(ORGANIZATION, PROJECT)
+    kept = credentials.load(path)
+    token = kept.token if kept is not None and _works(identity, kept.token) else None
+    if token is None:
+        token = identity.mint_session(ORGANIZATION, Role.OWNER)
+    found = Credentials(url, PROJECT, token)
+    credentials.save(path, found)
+    return found
+
+
+def _works(identity: Identity, token: str) -> bool:
+    try:
+        actor = identity.identify(token)
+        identity.authorize(actor, Permission.ADMINISTER, PROJECT)
+    except Problem:
+        return False
+    return True

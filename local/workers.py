@@ -1,0 +1,75 @@
+"""The host's threads: executors that advance runs, and the tick."""
+
+import logging
+import threading
+import time
+from typing import Final
+
+from stepwell_engine.errors import StoreError, Unavailable
+from stepwell_engine.wiring import Home
+
+BUDGET: Final = 5_000  # ms that one run may go on before others get their turn
+REPEAT: Final = 1_000  # ms after which a hint is repeated whose store did not answer
+TICK: Final = 1.0  # seconds
+
+log = logging.getLogger(__name__)
+
+
+class Workers:
+    """Executor threads and a tick thread over one home."""
+
+    def __init__(self, home: Home, count: int) -> None:
+        self._home = home
+        self._stopping = threading.Event()
+        self._executors = [
+            threading.Thread(target=self._execute, name=f"executor-{number}", daemon=True)
+            for number in range(count)
+        ]
+        self._ticker = threading.Thread(target=self._tick, name="tick", daemon=True)
+
+    def start(self) -> None:
+        """Start all threads; the first tick comes at once."""
+        for thread in (self._ticker, *self._executors):
+            thread.start()
+
+    def stop(self, seconds: float, at_once: threading.Event) -> int:
+        """Take no more hints, and wait for the steps in flight.
+
+        Waits at most `seconds`, or until `at_once` is set; how many threads are still busy then.
+        Theirs are daemon threads: the steps are abandoned as if the host had been killed.
+        """
+        self._stopping.set()
+        self._home.hints.close()
+        deadline = time.monotonic() + seconds
+        for thread in (self._ticker, *self._executors):
+            while thread.is_alive() and not at_once.is_set():
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    break
+                thread.join(min(left, 0.1))
+        return sum(thread.is_alive() for thread in self._executors)
+
+    def _execute(self) -> None:
+        hints = self._home.hints
+        while (hint := hints.take()) is not None:
+            try:
+                self._home.engine.advance.run(hint.run_id, hint.project, BUDGET)
+            except Unavailable as error:
+                log.warning("run %s: %s; trying again", hint.run_id, error)
+                hints.hint(hint.run_id, hint.project, REPEAT)
+            except Exception:
+                # A defect: the run stays as it is, and the tick finds it when its lease is over.
+                log.exception("run %s: advancing failed", hint.run_id)
+            finally:
+                hints.done(hint.run_id)
+
+    def _tick(self) -> None:
+        while True:
+            try:
+                self._home.engine.sweep.tick()
+            except StoreError as error:
+                log.warning("the tick failed: %s; trying again", error)
+            except Exception:
+                log.exception("the tick failed; trying again")
+            if self._stopping.wait(TICK):
+                return

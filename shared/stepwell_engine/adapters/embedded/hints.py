@@ -1,0 +1,136 @@
+"""Hints in the process: which run may go on, and from when, handed to worker threads on time.
+
+They live in memory only. The truth is `wake_at` in the store: after a crash the tick finds from
+it what was forgotten here.
+"""
+
+import heapq
+import threading
+from typing import Final, NamedTuple
+
+from stepwell_engine.limits import MAX_HINT_DELAY
+from stepwell_engine.ports import Clock
+
+_SPARE: Final = 64  # outdated entries that the heap may always hold
+
+
+class Hint(NamedTuple):
+    """Somebody should advance this run from `at` (ms since the epoch) on."""
+
+    at: int
+    run_id: str
+    project: str
+
+
+class ProcessDispatcher:
+    """The Dispatcher port, and the threads' end of it.
+
+    At most one hint per run is pending: the earliest. A run that was handed out is not handed out
+    again before `done`; a hint that comes meanwhile waits for that. This saves useless claims; the
+    lease protocol does not depend on it.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._pending: dict[str, Hint] = {}
+        self._taken: set[str] = set()
+        # May hold outdated entries: one counts if it is the pending hint of a run not taken.
+        self._heap: list[Hint] = []
+        # The one thread that waits for the next due time; the others wait to be called.
+        self._watcher: int | None = None
+        self._closed = False
+
+    def hint(self, run_id: str, project: str, delay: int = 0) -> None:
+        """Keep a hint. ValueError for a delay outside 0 to MAX_HINT_DELAY."""
+        if not 0 <= delay <= MAX_HINT_DELAY:
+            raise ValueError(f"a hint's delay must be 0 to {MAX_HINT_DELAY} ms, not {delay}")
+        hint = Hint(self._clock.now() + delay, run_id, project)
+        with self._changed:
+            known = self._pending.get(run_id)
+            if known is None or hint.at < known.at:
+                self._pending[run_id] = hint
+                if run_id not in self._taken:
+                    self._push(hint)
+            elif delay == 0 and run_id not in self._taken:
+                # The clock jumped ahead and the watcher sleeps through a due time.
+                self._call_one()
+
+    def take(self) -> Hint | None:
+        """Wait for the next due hint; its run is the caller's until `done`. None once closed."""
+        with self._changed:
+            while not self._closed:
+                now = self._clock.now()
+                hint = self._pop(now)
+                if hint is not None:
+                    if self._heap and self._watcher is None:
+                        self._changed.notify()  # somebody must watch for the next one
+                    return hint
+                if self._watcher is not None or not self._heap:
+                    self._changed.wait()
+                else:
+                    self._watch(self._heap[0].at - now)
+            return None
+
+    def take_due(self) -> Hint | None:
+        """Take a hint that is due now, without waiting; None if there is none."""
+        with self._changed:
+            return self._pop(self._clock.now())
+
+    def done(self, run_id: str) -> None:
+        """Give back a run that was taken."""
+        with self._changed:
+            self._taken.discard(run_id)
+            hint = self._pending.get(run_id)
+            if hint is not None:
+                self._push(hint)
+
+    def next_at(self) -> int | None:
+        """When the earliest hint of a run that is not taken is due; None if there is none."""
+        with self._changed:
+            self._drop_outdated()
+            return self._heap[0].at if self._heap else None
+
+    def close(self) -> None:
+        """Hand out nothing any more: every `take` returns None."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    # --- under the lock -----------------------------------------------------------------------
+
+    def _push(self, hint: Hint) -> None:
+        heapq.heappush(self._heap, hint)
+        if len(self._heap) > 2 * len(self._pending) + _SPARE:
+            self._heap = [one for one in self._heap if self._counts(one)]
+            heapq.heapify(self._heap)
+        if self._heap[0] is hint:
+            self._call_one()
+
+    def _pop(self, now: int) -> Hint | None:
+        self._drop_outdated()
+        if not self._heap or self._heap[0].at > now:
+            return None
+        hint = heapq.heappop(self._heap)
+        del self._pending[hint.run_id]
+        self._taken.add(hint.run_id)
+        return hint
+
+    def _drop_outdated(self) -> None:
+        while self._heap and not self._counts(self._heap[0]):
+            heapq.heappop(self._heap)
+
+    def _counts(self, hint: Hint) -> bool:
+        return self._pending.get(hint.run_id) is hint and hint.run_id not in self._taken
+
+    def _call_one(self) -> None:
+        self._watcher = None
+        self._changed.notify()
+
+    def _watch(self, ms: int) -> None:
+        me = self._watcher = threading.get_ident()
+        try:
+            self._changed.wait(ms / 1000)
+        finally:
+            if self._watcher == me:
+                self._watcher = None

@@ -1,0 +1,136 @@
+"""The only place that chooses adapters. Each function builds one home."""
+
+import ipaddress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from stepwell_engine import limits
+from stepwell_engine.adapters.embedded.hints import ProcessDispatcher
+from stepwell_engine.adapters.embedded.sealing import SealedSecrets, create_key, read_key
+from stepwell_engine.adapters.embedded.sqlite import Database
+from stepwell_engine.adapters.embedded.sqlite_catalog import SqliteCatalog
+from stepwell_engine.adapters.embedded.sqlite_queues import SqliteQueues
+from stepwell_engine.adapters.embedded.sqlite_runs import SqliteRuns
+from stepwell_engine.adapters.enqueue import EnqueuePerformer
+from stepwell_engine.adapters.http.client import HttpClient
+from stepwell_engine.adapters.http.resolver import SystemResolver
+from stepwell_engine.adapters.http.transport import GuardedAdapter
+from stepwell_engine.adapters.http.webhook import WebhookPerformer
+from stepwell_engine.adapters.system import RandomIds, SystemClock
+from stepwell_engine.core.definition import Kind
+from stepwell_engine.edge.services import Services
+from stepwell_engine.ports import Catalog, Clock, Dispatcher, Ids, Performer, Queues, Runs, Secrets
+from stepwell_engine.service.advance import Advance
+from stepwell_engine.service.controls import Controls
+from stepwell_engine.service.definitions import Workflows
+from stepwell_engine.service.identity import Identity
+from stepwell_engine.service.queries import Queries
+from stepwell_engine.service.queue_messages import QueueMessages
+from stepwell_engine.service.resources import FUNCTION_KINDS, Resources
+from stepwell_engine.service.starts import Starts
+from stepwell_engine.service.sweep import Sweep
+from stepwell_engine.settings import Settings
+
+# The embedded tick comes every second; this is how far it looks ahead, for one that comes late.
+LOOK_AHEAD: Final = 5 * limits.SECOND
+# On one machine a workflow may call what listens on that machine.
+LOOPBACK: Final = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What every home has: the use cases over its adapters."""
+
+    services: Services
+    advance: Advance
+    sweep: Sweep
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The embedded home. `recover` is for its host to call once, before anything runs."""
+
+    engine: Engine
+    hints: ProcessDispatcher
+    clock: Clock
+    recover: Callable[[], int]
+    close: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stores:
+    runs: Runs
+    queues: Queues
+    catalog: Catalog
+    secrets: Secrets
+
+
+def embedded(settings: Settings, clock: Clock | None = None) -> Home:
+    """The home in the data folder, which exists and is locked by the caller.
+
+    `clock`: for tests that skip time. StoreError or ValueError, one sentence, if what lies in the
+    folder cannot be used; OSError if it cannot be written. Nothing stays open then.
+    """
+    clock = clock or SystemClock()
+    file = settings.data / "stepwell.db"
+    key = settings.data / "secret.key"
+    if not file.exists():
+        create_key(key)  # first: a database without its key is refused
+        file.touch(mode=0o600)
+    with ExitStack() as opened:
+        database = Database(file)
+        opened.callback(database.close)
+        secrets = SealedSecrets(read_key(key))
+        runs = SqliteRuns(database)
+        stores = _Stores(runs, SqliteQueues(database), SqliteCatalog(database), secrets)
+        performers = _performers(settings, stores, clock, opened)
+        hints = ProcessDispatcher(clock)
+        opened.callback(hints.close)
+        engine = _engine(stores, performers, hints, clock, RandomIds(clock), LOOK_AHEAD)
+        close = opened.pop_all().close
+    return Home(engine, hints, clock, lambda: runs.recover(clock.now()), close)
+
+
+def _performers(
+    settings: Settings, stores: _Stores, clock: Clock, opened: ExitStack
+) -> Mapping[Kind, Performer]:
+    outside = GuardedAdapter(LOOPBACK, SystemResolver())
+    opened.callback(outside.close)
+    client = HttpClient(outside, clock)
+    return {
+        Kind.ENQUEUE: EnqueuePerformer(stores.catalog, stores.queues, clock),
+        Kind.WEBHOOK: WebhookPerformer(client, stores.secrets, clock),
+    }
+
+
+def _engine(
+    stores: _Stores,
+    performers: Mapping[Kind, Performer],
+    dispatcher: Dispatcher,
+    clock: Clock,
+    ids: Ids,
+    look_ahead: int,
+) -> Engine:
+    workflows = Workflows(stores.catalog, stores.secrets, clock)
+    return Engine(
+        services=Services(
+            workflows=workflows,
+            starts=Starts(stores.runs, workflows, dispatcher, clock, ids),
+            controls=Controls(stores.runs, dispatcher, clock),
+            queries=Queries(stores.runs, workflows, clock),
+            resources=Resources(
+                stores.catalog,
+                stores.queues,
+                stores.secrets,
+                clock,
+                function_kinds=frozenset(FUNCTION_KINDS),
+                embedded_database=True,
+            ),
+            messages=QueueMessages(stores.queues, clock),
+            identity=Identity(stores.catalog, clock, ids),
+        ),
+        advance=Advance(stores.runs, workflows, performers, dispatcher, clock, ids),
+        sweep=Sweep(stores.runs, dispatcher, clock, look_ahead),
+    )
