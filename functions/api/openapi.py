@@ -33,6 +33,8 @@ _PATH: Final = {
 }
 _ANSWERS: Final = {200: "Done.", 201: "Created.", 204: "Done; there is no body."}
 _SCHEME: Final = "bearer"
+# The resolver documents answers of its own validation, which is not in use.
+_FOREIGN: Final = ("HTTPValidationError", "ValidationError", "ResponseValidationError")
 
 
 def document() -> bytes:
@@ -58,7 +60,10 @@ def document() -> bytes:
         security_schemes={_SCHEME: HTTPBearer(description="A member's session token, swt_….")},
         security=[{_SCHEME: []}],
     )
-    return jsonvalue.encode(json.loads(text))
+    shown = json.loads(text)
+    for name in _FOREIGN:
+        del shown["components"]["schemas"][name]
+    return jsonvalue.encode(shown)
 
 
 def _described(route: Route) -> Any:

@@ -41,7 +41,7 @@ LIBRARIES: dict[str, frozenset[str]] = {
     "core": frozenset(),
     "ports": frozenset(),
     "service": frozenset(),
-    "edge": frozenset({"aws_lambda_powertools", "pydantic"}),
+    "edge": frozenset({"aws_lambda_powertools", "pydantic", "typing_extensions"}),
     "settings": frozenset({"pydantic"}),
     "functions": frozenset({"aws_lambda_powertools", "pydantic"}),
 }

@@ -6,7 +6,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, NotRequired, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, with_config
 from typing_extensions import TypedDict
 
 from stepwell_engine import limits
@@ -142,6 +142,7 @@ class Publish(Query):
     )
 
 
+@with_config(ConfigDict(extra="forbid"))
 class Compensation(TypedDict):
     """What undoes a step, should the run fail after it."""
 
@@ -166,6 +167,7 @@ Kind = Literal[
 ]
 
 
+@with_config(ConfigDict(extra="forbid"))
 class Step(TypedDict):
     """A step. Which fields it takes depends on its kind."""
 
@@ -186,6 +188,7 @@ class Step(TypedDict):
     compensate: NotRequired[Compensation]
 
 
+@with_config(ConfigDict(extra="forbid"))
 class DefinitionBody(TypedDict):
     """A definition. It is checked as a whole by core.validate; this is its documentation."""
 

@@ -23,7 +23,7 @@ from stepwell_engine.service.progress import (
 )
 from stepwell_engine.service.repeat import repeat
 
-_RUN_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_RUN_ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 _FIRST_PAUSE: Final = 5  # ms between two looks at a run that is waited for
 _LONGEST_PAUSE: Final = 200  # ms
 _SCANNED_PAGES: Final = 10  # of a list with a filter that the store does not know
