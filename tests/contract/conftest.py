@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from stepwell_engine.ports import Catalog, Queues, Runs
-from tests.contract.homes import CONCURRENT, HOMES, Home
+from tests.contract.homes import CONCURRENT, HOMES, Home, SqliteHome
 
 
 @pytest.fixture(params=HOMES)
@@ -35,5 +35,19 @@ def catalog(home: Home) -> Catalog:
 def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
     """An adapter that several threads use at once."""
     opened = HOMES[request.param](tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the SQLite file is, or will be."""
+    return tmp_path / "stepwell.db"
+
+
+@pytest.fixture
+def sqlite_home(path: Path) -> Iterator[SqliteHome]:
+    """What only SQLite can do."""
+    opened = SqliteHome(path)
     yield opened
     opened.close()

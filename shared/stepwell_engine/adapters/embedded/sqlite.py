@@ -17,6 +17,7 @@ Operation = Callable[[sqlite3.Connection], T]
 
 OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
 BUSY_SECONDS = 10.0  # how long another process may hold the file before a write gives up
+_MAGIC = b"SQLite format 3\x00"
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
@@ -181,6 +182,7 @@ class Database:
             raise StoreError(
                 f"this Python has SQLite {sqlite3.sqlite_version}, Stepwell needs {wanted} or newer"
             )
+        self._check_start()
         connection = self._connect()
         try:
             self._prepare(connection)
@@ -190,6 +192,24 @@ class Database:
                 raise self._translated(error) from error
             raise
         return connection
+
+    def _check_start(self) -> None:
+        """Refuse a file of another kind. SQLite would take a very short one for an empty one."""
+        try:
+            with self._path.open("rb") as file:
+                start = file.read(len(_MAGIC))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise Unavailable(f"{self._path}: {error.strerror}") from error
+        if start not in (b"", _MAGIC):
+            raise self._unreadable("it begins otherwise")
+
+    def _unreadable(self, reason: object) -> StoreError:
+        return StoreError(
+            f"{self._path} is not a readable SQLite database ({reason}): "
+            "restore it from a backup, or name another file"
+        )
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Create the tables in a new file; check an existing one and leave it as it is."""
@@ -214,10 +234,7 @@ class Database:
         if not isinstance(error, sqlite3.DatabaseError):
             return error
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
-            return StoreError(
-                f"{self._path} is not a readable SQLite database ({error}): "
-                "restore it from a backup, or name another file"
-            )
+            return self._unreadable(error)
         if isinstance(error, sqlite3.OperationalError):
             return Unavailable(f"{self._path}: {error}")
         return error

@@ -1,0 +1,100 @@
+"""What is stored: the rows of today's code are those of the golden file, and those are read.
+
+A change that breaks this breaks the files of people who upgrade: it needs a new format number.
+"""
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from stepwell_engine.adapters.embedded.sqlite_schema import SCHEMA, VERSION
+from stepwell_engine.core.run import Blob, Head, Mail, Status
+from stepwell_engine.ports import Done, Published
+from tests.contract.homes import SqliteHome
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "sqlite_rows.json"
+TABLES = ("heads", "mail", "blobs", "keys", "queues", "messages", "published")
+
+HEAD = Head(
+    run_id="01890000-0000-7000-8000-00000000000a",
+    project="shop",
+    workflow="order",
+    version=3,
+    created_at=1_800_000_000_001,
+    status=Status.WAITING,
+    ended_at=1_800_000_000_002,
+    ready_at=1_800_000_000_003,
+    wake_at=1_800_000_000_004,
+    token="aaaaaaaaaaaa",
+    until=1_800_000_000_005,
+    revision=6,
+    commit=7,
+    lost=8,
+    journal=b'{"journal":1}',
+    mail={
+        "m1": Mail("signal", "paid", 1_800_000_000_009, b'{"amount":49}'),
+        "m2": Mail("child", "", 1_800_000_000_010, None, "mail/m2"),
+    },
+    input=b'{"order":17}',
+    idempotency_key="order-17",
+    test=True,
+)
+BLOB = Blob("mail/m2", b'{"large":true}')
+
+
+def as_json(value: object) -> Any:
+    """A column's value; bytes are told apart from text."""
+    return {"bytes": value.decode()} if isinstance(value, bytes) else value
+
+
+def as_value(stored: Any) -> Any:
+    """The opposite of as_json."""
+    return stored["bytes"].encode() if isinstance(stored, dict) else stored
+
+
+def rows(connection: sqlite3.Connection, table: str) -> list[dict[str, Any]]:
+    cursor = connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3")  # noqa: S608 - ours
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, map(as_json, row), strict=True)) for row in cursor]
+
+
+def insert(connection: sqlite3.Connection, table: str, row: dict[str, Any]) -> None:
+    names, marks = ", ".join(row), ", ".join("?" * len(row))
+    sql = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 - ours
+    connection.execute(sql, [as_value(value) for value in row.values()])
+
+
+def test_rows_are_written_as_in_the_golden_file(sqlite_home: SqliteHome) -> None:
+    assert sqlite_home.runs.create(HEAD, [BLOB]) == Done(HEAD)
+    sqlite_home.queues.create("shop", "orders", 30_000, 3)
+    sqlite_home.queues.send("shop", "orders", b'{"order":18}', 1_800_000_000_011)
+    sqlite_home.queues.receive("shop", "orders", 1, 1_800_000_000_012)
+    sqlite_home.catalog.publish("shop", "order", b'{"steps":[]}', True, 1_800_000_000_013)
+    written = sqlite_home.database.read(lambda c: {table: rows(c, table) for table in TABLES})
+    assert {"user_version": VERSION, **written} == json.loads(GOLDEN.read_text())
+
+
+def test_rows_of_the_golden_file_are_read(path: Path) -> None:
+    golden = json.loads(GOLDEN.read_text())
+    connection = sqlite3.connect(path, isolation_level=None)
+    for statement in SCHEMA:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {golden.pop('user_version')}")
+    for table, content in golden.items():
+        for row in content:
+            insert(connection, table, row)
+    connection.close()
+
+    home = SqliteHome(path)
+    assert home.runs.get(HEAD.run_id) == HEAD
+    assert home.runs.by_key("shop", "order", "order-17") == HEAD
+    assert home.runs.blob(HEAD.run_id, BLOB.name) == BLOB.data
+    (message,) = home.queues.peek("shop", "orders", None, 10, False)
+    assert (message.body, message.receives) == (b'{"order":18}', 1)
+    assert home.queues.remove("shop", "orders", "1.1")
+    assert home.queues.send("shop", "orders", b"x", 0) == 2
+    assert home.catalog.newest_enabled("shop", "order") == Published(
+        "shop", "order", 1, True, 1_800_000_000_013, b'{"steps":[]}', 1
+    )
+    home.close()
