@@ -102,9 +102,9 @@ def _parameter(
 def _responses(route: Route) -> Any:
     answers: dict[int, Any] = {}
     for status, shape in route.answers.items():
-        answers[status] = {"description": _ANSWERS[status]}
-        if shape is not None:
-            answers[status]["content"] = {JSON: {"model": shape}}
+        # An empty content says that there is no body; without it the resolver assumes JSON.
+        content = {} if shape is None else {JSON: {"model": shape}}
+        answers[status] = {"description": _ANSWERS[status], "content": content}
     for status, codes in sorted(_problems(route).items()):
         answers[status] = {
             "description": f"Problem: {', '.join(codes)}.",

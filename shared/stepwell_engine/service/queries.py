@@ -7,6 +7,7 @@ from typing import Final
 
 from stepwell_engine import limits
 from stepwell_engine.core import journal as journals
+from stepwell_engine.core.definition import Definition
 from stepwell_engine.core.excerpt import excerpt
 from stepwell_engine.core.journal import Journal, Record, Stored
 from stepwell_engine.core.run import Head, Status
@@ -150,7 +151,7 @@ class Queries:
         ]
         every = (*finished, *journal.records, *journal.open)
         records = {record.ordinal: record for record in every}
-        definition = self._workflows.load(head.project, head.workflow, head.version)
+        definition = self._definition(head)
         return _Read(
             head,
             journal,
@@ -158,6 +159,13 @@ class Queries:
             list(step_rows(definition, head, journal, records, now)),
             reason(head, current_step(definition, journal), records, now),
         )
+
+    def _definition(self, head: Head) -> Definition:
+        """The run's version; without steps if it cannot be read, which the run then failed of."""
+        try:
+            return self._workflows.load(head.project, head.workflow, head.version)
+        except (Problem, ValueError):
+            return Definition(head.project, head.workflow, head.version, ())
 
     def _page(
         self, read: _Read, after: int | None, limit: int
