@@ -8,7 +8,9 @@ from typing import Final
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.embedded.hints import ProcessDispatcher
+from stepwell_engine.adapters.embedded.postgres import LocalPostgres
 from stepwell_engine.adapters.embedded.sealing import SealedSecrets, create_key, read_key
+from stepwell_engine.adapters.embedded.sql import SqlPerformer
 from stepwell_engine.adapters.embedded.sqlite import Database
 from stepwell_engine.adapters.embedded.sqlite_catalog import SqliteCatalog
 from stepwell_engine.adapters.embedded.sqlite_queues import SqliteQueues
@@ -99,10 +101,23 @@ def _performers(
     outside = GuardedAdapter(LOOPBACK, SystemResolver())
     opened.callback(outside.close)
     client = HttpClient(outside, clock)
+    sql = SqlPerformer(stores.catalog, stores.secrets, _database(settings, opened))
+    opened.callback(sql.close)
     return {
         Kind.ENQUEUE: EnqueuePerformer(stores.catalog, stores.queues, clock),
+        Kind.SQL: sql,
         Kind.WEBHOOK: WebhookPerformer(client, stores.secrets, clock),
     }
+
+
+def _database(settings: Settings, opened: ExitStack) -> Callable[[str], str]:
+    """Project → DSN, for those that have no database of their own."""
+    given = settings.dsn
+    if given is not None:
+        return lambda _: given
+    postgres = LocalPostgres(settings.data / "postgres")
+    opened.callback(postgres.stop)
+    return postgres.dsn
 
 
 def _engine(
