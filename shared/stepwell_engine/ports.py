@@ -122,7 +122,11 @@ class Runs(Protocol):
         ...
 
     def extend(self, run_id: str, token: str, until: int, wake_at: int) -> Written:
-        """Move the end of a lease that is held, and wake_at. Conditions: this token, live."""
+        """Move the end of a lease that is held, and wake_at.
+
+        Conditions: this token, live, `until` no earlier than the stored one: a call that comes
+        late must not shorten a lease in use.
+        """
         ...
 
     def commit(self, commit: Commit) -> Written:

@@ -107,6 +107,16 @@ def test_extend_moves_until_and_wake_at(runs: Runs) -> None:
     check_done(runs, written, replace(head, until=UNTIL + 600_000, wake_at=UNTIL + 600_001))
 
 
+def test_a_repeated_extend_is_done(runs: Runs) -> None:
+    head = put(runs, held())
+    check_done(runs, runs.extend(RUN, TOKEN, UNTIL, UNTIL), replace(head, wake_at=UNTIL))
+
+
+def test_a_late_extend_does_not_shorten_the_lease(runs: Runs) -> None:
+    put(runs, held())
+    check_refused(runs, lambda: runs.extend(RUN, TOKEN, UNTIL - 1, UNTIL - 1))
+
+
 def test_extend_by_another_token_is_refused(runs: Runs) -> None:
     put(runs, held())
     check_refused(runs, lambda: runs.extend(RUN, OTHER, UNTIL + 1, UNTIL + 1))

@@ -41,11 +41,13 @@ class Decision:
     """What is next, the journal that goes with it, and the mail that was consumed for it.
 
     The journal is the very one that came in if nothing has to be recorded before.
+    `absent`: decided because a signal was not there, void if new mail came.
     """
 
     journal: Journal
     next: Perform | Park | Finish
     consumed: tuple[str, ...] = ()
+    absent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class _Turn:
     journal: Journal
     next: Perform | Park | Finish | None = None
     consumed: tuple[str, ...] = ()
+    absent: bool = False
 
 
 def decide(
@@ -72,17 +75,19 @@ def decide(
 ) -> Decision:
     """The next instruction for a run whose lease is held. `mail` is what is not consumed yet."""
     consumed: tuple[str, ...] = ()
+    absent = False
     while True:
         if journal.failure is not None:
-            return Decision(journal, Finish(Status.FAILED), consumed)
+            return Decision(journal, Finish(Status.FAILED), consumed, absent)
         if journal.position >= len(definition.steps):
-            return Decision(journal, Finish(Status.SUCCEEDED), consumed)
+            return Decision(journal, Finish(Status.SUCCEEDED), consumed, absent)
         step = definition.steps[journal.position]
         left = {key: letter for key, letter in mail.items() if key not in consumed}
         turn = _look(_Scene(definition, head, left, now), step, journal)
         journal, consumed = turn.journal, consumed + turn.consumed
+        absent = absent or turn.absent
         if turn.next is not None:
-            return Decision(journal, turn.next, consumed)
+            return Decision(journal, turn.next, consumed, absent)
 
 
 def _look(scene: _Scene, step: Step, journal: Journal) -> _Turn:
@@ -132,9 +137,9 @@ def _wait_for_signal(scene: _Scene, step: Step, journal: Journal) -> _Turn:
         done = _received(opened, scene.mail[arrived], now)
         return _Turn(finish_step(journal, done), consumed=(arrived,))
     if now < _ends(opened):
-        return _Turn(journal, Park(Status.WAITING, _ends(opened)))
+        return _Turn(journal, Park(Status.WAITING, _ends(opened)), absent=True)
     text = f'signal "{step.signal}" did not come within {step.timeout // 1000} s'
-    return _Turn(fail_step(journal, opened, text, "wait_timed_out", now))
+    return _Turn(fail_step(journal, opened, text, "wait_timed_out", now), absent=True)
 
 
 def finish_step(journal: Journal, done: Record) -> Journal:

@@ -196,6 +196,7 @@ class Advance:
             token=held.token,
             commit=head.commit,
             journal=packed.data,
+            revision=head.revision if decision.absent else None,
             release=release,
             progress=decision.journal is not held.committed,
             consumed=decision.consumed,

@@ -54,7 +54,7 @@ _CLAIM: Final = f"""
     {_RETURNING}"""
 _EXTEND: Final = f"""
     UPDATE heads SET until = ?, wake_at = ?
-    WHERE run_id = ? AND token = ? AND {_IS_LIVE} AND {_READABLE}
+    WHERE run_id = ? AND token = ? AND until <= ? AND {_IS_LIVE} AND {_READABLE}
     {_RETURNING}"""
 _COMMIT: Final = f"""
     UPDATE heads SET commits = commits + 1, journal = ?, status = coalesce(?, status),
@@ -163,7 +163,7 @@ class SqliteRuns:
 
     def extend(self, run_id: str, token: str, until: int, wake_at: int) -> Written:
         """Move the end of a held lease."""
-        values = (until, wake_at, run_id, token)
+        values = (until, wake_at, run_id, token, until)
         return self._database.write(lambda c: _update(c, _EXTEND, values, run_id))
 
     def commit(self, commit: Commit) -> Written:

@@ -38,8 +38,8 @@ class MemoryRuns:
     def _at(self, head: Head, commit: int) -> bool:
         return head.commit == commit
 
-    def _may_extend(self, head: Head, token: str) -> bool:
-        return self._holds(head, token) and head.live
+    def _may_extend(self, head: Head, token: str, until: int) -> bool:
+        return self._holds(head, token) and head.live and head.until <= until
 
     def _may_commit(self, head: Head, commit: Commit) -> bool:
         expected = head.live if commit.expect == "live" else head.status is Status.CANCELLED
@@ -147,7 +147,7 @@ class MemoryRuns:
         """Move the end of a held lease."""
         with self._lock:
             head = self._read(run_id)
-            if head is None or not self._may_extend(head, token):
+            if head is None or not self._may_extend(head, token, until):
                 return Refused(head)
             return self._put(replace(head, until=until, wake_at=wake_at))
 
