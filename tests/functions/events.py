@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import unquote, urlencode
 
 
-def event(  # noqa: PLR0913  the parts of a request
+def event(
     method: str,
     path: str,
     body: str | None = None,

@@ -56,14 +56,19 @@ def _faults(schema: Any, value: Any, where: str) -> Iterator[str]:
             return
     if value not in schema.get("enum", [value]) or value != schema.get("const", value):
         yield f"{where} is not one of the values allowed: {value!r}"
-    if "properties" in schema:
-        for name in schema.get("required", []):
-            if name not in value:
-                yield f"{where}.{name} is missing"
-        for name, inner in value.items():
-            if name in schema["properties"]:
-                yield from _faults(schema["properties"][name], inner, f"{where}.{name}")
-            elif schema.get("title") != "ProblemView":
-                yield f"{where}.{name} is not documented"
+    yield from _fields(schema, value, where)
     for at, inner in enumerate(value if "items" in schema else ()):
         yield from _faults(schema["items"], inner, f"{where}[{at}]")
+
+
+def _fields(schema: Any, value: Any, where: str) -> Iterator[str]:
+    if "properties" not in schema:
+        return
+    for name in schema.get("required", []):
+        if name not in value:
+            yield f"{where}.{name} is missing"
+    for name, inner in value.items():
+        if name in schema["properties"]:
+            yield from _faults(schema["properties"][name], inner, f"{where}.{name}")
+        elif schema.get("title") != "ProblemView":
+            yield f"{where}.{name} is not documented"

@@ -74,6 +74,8 @@ def _check_media_type(content_type: str | None) -> None:
 
 
 def _parsed(text: str) -> Any:
+    if text.startswith("\ufeff"):
+        raise Problem("invalid_request", "the body begins with a byte order mark: leave it out")
     try:
         value = json.loads(
             text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float

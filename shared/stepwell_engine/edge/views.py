@@ -92,17 +92,22 @@ class RunList(TypedDict):
     next_cursor: str | None
 
 
-class StepView(TypedDict):
-    """A step of a run. `output`, `error` and `code` are there if there is one."""
+class StepResult(TypedDict, total=False):
+    """What a step came to: each of these is there only if there is one."""
+
+    output: Json
+    error: str
+    code: str
+
+
+class StepView(StepResult):
+    """A step of a run."""
 
     key: str
     kind: str
     status: StepStatus
     attempt: int
     max_attempts: int
-    output: NotRequired[Json]
-    error: NotRequired[str]
-    code: NotRequired[str]
     started_at: Time | None
     finished_at: Time | None
     next_attempt_at: Annotated[
@@ -310,23 +315,24 @@ def run_view(detail: RunDetail) -> RunView:
 def step_view(row: StepRow) -> StepView:
     """A step of a run."""
     record = row.record
-    view: StepView = {
+    came_to: StepResult = {}
+    if row.output is not None:
+        came_to["output"] = jsonvalue.decode(row.output)
+    if record.error is not None:
+        came_to["error"] = record.error
+    if record.code is not None:
+        came_to["code"] = record.code
+    return {
         "key": row.step.key,
         "kind": row.step.kind,
         "status": record.status,
         "attempt": record.attempt,
         "max_attempts": row.step.max_attempts,
+        **came_to,
         "started_at": _time(record.started_at),
         "finished_at": _time(record.finished_at),
         "next_attempt_at": _time(record.next_at),
     }
-    if row.output is not None:
-        view["output"] = jsonvalue.decode(row.output)
-    if record.error is not None:
-        view["error"] = record.error
-    if record.code is not None:
-        view["code"] = record.code
-    return view
 
 
 def resource_view(resource: Resource) -> Any:

@@ -1,0 +1,134 @@
+"""Routing, errors nobody foresaw, threads, and what importing the API costs."""
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from stepwell_engine.service.identity import Role
+from tests.functions.events import event
+from tests.functions.home import PROJECT, Home, refused
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/v1",
+        "/v2/health",
+        "/v1/health/",
+        "/v1//health",
+        "//v1/health",
+        "/v1/health%0A",
+        "/v1/healthx",
+        "/v1/openapiXjson",
+        f"{PROJECT}//workflows",
+        f"{PROJECT}/workflows/",
+        f"{PROJECT}/workflows/a/b",
+        f"{PROJECT}/workflows/a%2Fb",
+        f"{PROJECT}/workflows/../queues",
+        "/v1/projects//workflows",
+    ],
+)
+def test_an_unknown_path_is_404(home: Home, path: str) -> None:
+    answer = home.send(event("GET", path, token=home.tokens[Role.OWNER]))
+    assert answer.status == 404
+    assert "/v1/openapi.json" in refused(answer, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/v1/health", "GET"),
+        ("HEAD", "/v1/health", "GET"),
+        ("OPTIONS", f"{PROJECT}/workflows/orders", "GET, PATCH, PUT"),
+        ("DELETE", f"{PROJECT}/workflows/orders", "GET, PATCH, PUT"),
+        ("PUT", f"{PROJECT}/workflows/orders/runs", "GET, POST"),
+        ("get", f"{PROJECT}/queues/q/messages/receive", "DELETE, POST"),
+    ],
+)
+def test_a_wrong_method_is_405_and_says_which_are_right(
+    home: Home, method: str, path: str, allowed: str
+) -> None:
+    answer = home.send(event(method, path))
+    assert (answer.status, answer.headers["allow"]) == (405, allowed)
+    assert allowed in refused(answer, "method_not_allowed")
+
+
+@pytest.mark.parametrize("ref", ["Demo", "demo%00", "%F0%9F%98%80", "a" * 3_000, "demo%20"])
+def test_an_odd_project_is_not_found(home: Home, ref: str) -> None:
+    answer = home.send(event("GET", f"/v1/projects/{ref}/workflows", token=home.tokens[Role.OWNER]))
+    assert "there is no project" in refused(answer, "not_found")
+
+
+def test_a_named_stage_is_no_part_of_the_path(home: Home) -> None:
+    assert home.send(event("GET", "/v1/health", stage="prod")).body == {"status": "ok"}
+
+
+def test_a_path_that_was_not_decoded_is_decoded(home: Home) -> None:
+    request = event("GET", "/v1/health")
+    request["rawPath"] = "/v1/%68ealth"
+    assert home.send(request).status == 200
+
+
+def test_what_nobody_foresaw_is_logged_and_not_told(
+    home: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("password hunter2")
+
+    monkeypatch.setattr(home.catalog, "workflows", broken)
+    with caplog.at_level(logging.ERROR):
+        answer = home.call("GET", "/workflows")
+    assert answer.status == 500
+    refused(answer, "internal")
+    assert answer.body["request_id"] == "request-1"
+    assert "hunter2" not in answer.text
+    (record,) = caplog.records
+    assert "request-1" in record.getMessage()
+    assert record.exc_info is not None
+    assert "hunter2" in str(record.exc_info[1])
+
+
+def test_threads_answer_their_own_requests(home: Home) -> None:
+    names = [f"w{at}" for at in range(8)]
+    for name in names:
+        home.publish(name)
+    wrong: list[str] = []
+    together = threading.Barrier(len(names))
+
+    def ask(name: str) -> None:
+        together.wait()
+        for _ in range(50):
+            shown = home.call("GET", f"/workflows/{name}").body["name"]
+            if shown != name:
+                wrong.append(shown)
+
+    threads = [threading.Thread(target=ask, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_the_api_imports_with_an_empty_environment_and_little_else() -> None:
+    code = (
+        "import sys, functions.api.app\n"
+        "heavy = ['boto3', 'botocore.session', 'aws_xray_sdk', 'functions.api.openapi',"
+        " 'aws_lambda_powertools.utilities.parser',"
+        " 'aws_lambda_powertools.event_handler.openapi.params']\n"
+        "sys.exit(', '.join(name for name in heavy if name in sys.modules) or 0)"
+    )
+    paths = os.pathsep.join(path for path in sys.path if path)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
