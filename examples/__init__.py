@@ -1,0 +1,1 @@
+"""Programs that use Stepwell as anyone would: over its API."""
