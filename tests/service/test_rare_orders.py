@@ -1,19 +1,17 @@
 """Orders of events that the simulator found: each was a defect once."""
 
-from dataclasses import replace
-
 import pytest
 
+from stepwell_engine import limits
 from stepwell_engine.core.definition import Kind, Step
-from stepwell_engine.core.run import Status
+from stepwell_engine.core.outcome import Failed
+from stepwell_engine.core.run import Status, StepStatus
 from stepwell_engine.ports import Commit, Written
 from tests.service.world import World, void
 
 
 def wait(ordinal: int, timeout: int = 60_000) -> Step:
-    return Step(
-        ordinal, f"s{ordinal}", Kind.WAIT_FOR_SIGNAL, signal="approved", timeout=timeout
-    )
+    return Step(ordinal, f"s{ordinal}", Kind.WAIT_FOR_SIGNAL, signal="approved", timeout=timeout)
 
 
 def test_a_signal_that_comes_while_its_wait_expires_is_taken(
@@ -34,3 +32,40 @@ def test_a_signal_that_comes_while_its_wait_expires_is_taken(
     monkeypatch.setattr(world.runs, "commit", after_the_signal)
     assert world.turn(run_id).status is Status.SUCCEEDED
     assert world.journal(run_id).records[0].output == b"7"
+
+
+def die(_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_closing_a_cancelled_run_loses_no_step_of_a_full_journal() -> None:
+    text = "".join(f"{n:x}" for n in range(900))
+    world = World(Step(0, "s0", Kind.FUNCTION, "f", max_attempts=3, timeout=30_000))
+    world.outcomes = [Failed(text)]
+    run_id = world.start()
+    world.turn(run_id)
+    world.clock.at += 2_000
+    world.during = die
+    with pytest.raises(KeyboardInterrupt):
+        world.turn(run_id)
+    world.controls.cancel("demo", "orders", run_id)
+    world.clock.at = world.head(run_id).until + limits.CLOCK_MARGIN + 1
+    assert world.turn(run_id).token is None
+    (record,) = world.journal(run_id).records
+    assert (record.status, record.error) == (StepStatus.CANCELLED, text)
+
+
+def test_a_cancelled_run_of_an_unreadable_version_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unreadable(*_: object) -> None:
+        raise ValueError("step 0 has no key")
+
+    world = World(wait(0))
+    run_id = world.start()
+    world.runs.claim(run_id, "dead", world.clock.at, world.clock.at + limits.LEASE)
+    world.controls.cancel("demo", "orders", run_id)
+    world.clock.at += limits.LEASE + limits.CLOCK_MARGIN + 1
+    monkeypatch.setattr(world, "load", unreadable)
+    head = world.turn(run_id)
+    assert (head.status, head.token, head.wake_at) == (Status.CANCELLED, None, None)

@@ -120,13 +120,18 @@ def pack(journal: Journal, base: int, token: str, commit: int) -> Packed:
         records.append(record)
     if blobs:
         journal = replace(journal, records=tuple(records))
-    data = _squeeze(_text(journal, base))
+    data = encode(journal, base)
     if len(data) > limits.PAGE_ABOVE and journal.records:
         page = PageRef(token, commit, len(journal.records))
         blobs.append(Blob(page.blob, _squeeze(_rows(journal.records, base))))
         journal = replace(journal, records=(), pages=(*journal.pages, page))
-        data = _squeeze(_text(journal, base))
+        data = encode(journal, base)
     return Packed(journal, data, tuple(blobs))
+
+
+def encode(journal: Journal, base: int) -> bytes:
+    """The journal's bytes with everything inline, for a write that carries no blobs."""
+    return _squeeze(_text(journal, base))
 
 
 def decode(data: bytes, base: int) -> Journal:

@@ -146,12 +146,12 @@ class Advance:
         journal = journals.decode(head.journal, head.created_at)
         try:
             definition = self._definitions.load(head.project, head.workflow, head.version)
-        except StepwellError:
+        except (StepwellError, ValueError):
             log.exception("run %s: its definition cannot be loaded", head.run_id)
         else:
             journal = stop(definition, journal, head.ended_at or now)
-        packed = journals.pack(journal, head.created_at, head.token, head.commit)
-        self._runs.close(head.run_id, head.token, head.commit, packed.data)
+        data = journals.encode(journal, head.created_at)
+        self._runs.close(head.run_id, head.token, head.commit, data)
 
     # --- one turn of the loop -----------------------------------------------------------------
 
