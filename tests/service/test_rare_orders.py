@@ -39,7 +39,7 @@ def die(_: object) -> None:
 
 
 def test_closing_a_cancelled_run_loses_no_step_of_a_full_journal() -> None:
-    text = "".join(f"{n:x}" for n in range(900))
+    text = "".join(f"{n:x}" for n in range(600))
     world = World(Step(0, "s0", Kind.FUNCTION, "f", max_attempts=3, timeout=30_000))
     world.outcomes = [Failed(text)]
     run_id = world.start()
