@@ -38,8 +38,10 @@ def any_place(of: str, given: str | None) -> str | int | None:
     match found:
         case [list_, str() as text] if list_ == of and _TEXT.fullmatch(text):
             return text
+        case [_, bool()]:
+            raise foreign()
         case [list_, int() as number] if list_ == of and 0 <= number <= _LARGEST:
-            return int(number)
+            return number
     raise foreign()
 
 

@@ -1,0 +1,93 @@
+"""Cursors take nothing but what they gave."""
+
+import base64
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepwell_engine.errors import Problem
+from stepwell_engine.service.cursors import (
+    any_place,
+    cursor,
+    from_url,
+    number_place,
+    page,
+    text_place,
+    to_url,
+)
+
+
+def forged(value: object) -> str:
+    return to_url(json.dumps(value))
+
+
+@pytest.mark.parametrize("place", ["a", "order-pipeline", "a" * 200, 0, 1, 2**63 - 1])
+def test_a_cursor_gives_its_place_back(place: str | int) -> None:
+    assert any_place("list", cursor("list", place)) == place
+
+
+def test_no_cursor_is_the_beginning() -> None:
+    assert any_place("list", None) is None
+
+
+@pytest.mark.parametrize(
+    "given_cursor",
+    [
+        "",
+        "x",
+        "ä",
+        "!!!!",
+        "\ud800",
+        forged(["other", "a"]),
+        forged(["list"]),
+        forged(["list", "a", "b"]),
+        forged({"list": "a"}),
+        forged(["list", None]),
+        forged(["list", True]),
+        forged(["list", False]),
+        forged(["list", 1.5]),
+        forged(["list", -1]),
+        forged(["list", 2**63]),
+        forged(["list", ""]),
+        forged(["list", "a b"]),
+        forged(["list", "a\n"]),
+        forged(["list", "a" * 201]),
+        forged(["list", "\ud800"]),
+        to_url("[" * 100_000),
+        base64.urlsafe_b64encode(b"\xff\xfe").decode(),
+    ],
+)
+def test_garbage_is_refused(given_cursor: str) -> None:
+    with pytest.raises(Problem, match="next_cursor of its previous page") as refusal:
+        any_place("list", given_cursor)
+    assert refusal.value.code == "invalid_request"
+
+
+def test_a_cursor_of_another_kind_of_place_is_refused() -> None:
+    with pytest.raises(Problem):
+        text_place("list", cursor("list", 1))
+    with pytest.raises(Problem):
+        number_place("list", cursor("list", "a"))
+
+
+@given(st.text())
+def test_any_text_is_a_place_or_refused(given_cursor: str) -> None:
+    with suppress(Problem):
+        assert isinstance(any_place("list", given_cursor), str | int)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_text_survives_a_url(text: str) -> None:
+    assert from_url(to_url(text)) == text
+    assert set(to_url(text)) <= set(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    )
+
+
+def test_a_page_knows_whether_there_is_more() -> None:
+    assert page("list", ["a", "b"], 2, str) == (["a", "b"], None)
+    assert page("list", ["a", "b", "c"], 2, str) == (["a", "b"], cursor("list", "b"))
+    assert page("list", [], 2, str) == ([], None)

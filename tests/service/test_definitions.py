@@ -1,0 +1,170 @@
+"""Publishing and loading versions of workflows."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from stepwell_engine.adapters.memory.catalog import MemoryCatalog
+from stepwell_engine.core.definition import Definition, Kind
+from stepwell_engine.errors import NewerFormat, Problem
+from stepwell_engine.ports import Published
+from stepwell_engine.service.definitions import Workflows
+from tests.functions.home import MarkedSecrets
+from tests.service.world import START, ManualClock
+
+SQL = {"key": "a", "kind": "sql", "target": "select 1"}
+HOOK = {"key": "a", "kind": "webhook", "target": "https://a.example", "secret": "plain-text"}
+
+
+class CountingCatalog(MemoryCatalog):
+    """Counts what is read, and hands out what a test put in its place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+        self.instead: Published | None = None
+
+    def version(self, project: str, workflow: str, version: int) -> Published | None:
+        self.reads += 1
+        return self.instead or super().version(project, workflow, version)
+
+
+@pytest.fixture
+def catalog() -> CountingCatalog:
+    return CountingCatalog()
+
+
+@pytest.fixture
+def workflows(catalog: CountingCatalog) -> Workflows:
+    return Workflows(catalog, MarkedSecrets(), ManualClock())
+
+
+def test_a_loaded_definition_carries_sealed_secrets(workflows: Workflows) -> None:
+    workflows.publish("demo", "orders", {"steps": [HOOK]})
+    loaded = workflows.load("demo", "orders", 1)
+    assert isinstance(loaded, Definition)
+    assert (loaded.project, loaded.workflow, loaded.version) == ("demo", "orders", 1)
+    assert loaded.steps[0].secret == f"sealed(demo):{'plain-text'[::-1]}"
+
+
+def test_publishing_leaves_the_callers_body_alone(workflows: Workflows) -> None:
+    body = {"steps": [dict(HOOK)]}
+    published = workflows.publish("demo", "orders", body)
+    assert body == {"steps": [HOOK]}
+    assert (published.version, published.created_at) == (1, START)
+
+
+def test_a_version_is_read_once(workflows: Workflows, catalog: CountingCatalog) -> None:
+    workflows.publish("demo", "orders", {"steps": [SQL]})
+    first = workflows.load("demo", "orders", 1)
+    assert workflows.load("demo", "orders", 1) is first
+    assert catalog.reads == 1
+
+
+def test_the_cache_is_bounded(workflows: Workflows, catalog: CountingCatalog) -> None:
+    for _ in range(129):
+        workflows.publish("demo", "orders", {"steps": [SQL]})
+    for version in range(1, 130):
+        workflows.load("demo", "orders", version)
+    workflows.load("demo", "orders", 129)
+    assert catalog.reads == 129
+    workflows.load("demo", "orders", 1)
+    assert catalog.reads == 130
+
+
+def test_two_installations_share_no_cache(catalog: CountingCatalog, workflows: Workflows) -> None:
+    workflows.publish("demo", "orders", {"steps": [SQL]})
+    workflows.load("demo", "orders", 1)
+    other = Workflows(MemoryCatalog(), MarkedSecrets(), ManualClock())
+    with pytest.raises(Problem):
+        other.load("demo", "orders", 1)
+
+
+def test_what_was_missing_is_looked_for_again(workflows: Workflows) -> None:
+    with pytest.raises(Problem) as refusal:
+        workflows.load("demo", "orders", 1)
+    assert refusal.value.code == "not_found"
+    workflows.publish("demo", "orders", {"steps": [SQL]})
+    assert workflows.load("demo", "orders", 1).version == 1
+
+
+def test_threads_load_the_same_definition(workflows: Workflows) -> None:
+    workflows.publish("demo", "orders", {"steps": [SQL]})
+    found: list[Definition] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(workflows.load("demo", "orders", 1)))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert all(one == found[0] for one in found)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"\xff",
+        b'{"steps":[{}]}',
+        b'{"steps":[{"key":"a","kind":"magic"}]}',
+        b'{"steps":[{"key":"a","kind":"sleep","sleep_for":"soon"}]}',
+        b'{"steps":[1]}',
+    ],
+)
+def test_a_damaged_document_is_a_value_error(
+    workflows: Workflows, catalog: CountingCatalog, document: bytes
+) -> None:
+    catalog.publish("demo", "orders", document, True, START)
+    with pytest.raises(ValueError, match='version 1 of workflow "orders" cannot be read'):
+        workflows.load("demo", "orders", 1)
+
+
+def test_a_document_of_a_newer_format_is_left_alone(
+    workflows: Workflows, catalog: CountingCatalog
+) -> None:
+    published = workflows.publish("demo", "orders", {"steps": [SQL]})
+    catalog.instead = replace(published, format=2)
+    for read in (workflows.load, workflows.version):
+        with pytest.raises(NewerFormat, match="upgrade this installation"):
+            read("demo", "orders", 1)
+
+
+def test_a_start_resolves_to_the_highest_enabled_version(workflows: Workflows) -> None:
+    workflows.publish("demo", "orders", {"steps": [SQL]})
+    workflows.publish("demo", "orders", {"enabled": False, "steps": [SQL]})
+    assert workflows.enabled("demo", "orders") == 1
+    workflows.publish("demo", "orders", {"steps": [SQL]})
+    assert workflows.enabled("demo", "orders") == 3
+
+
+def test_a_disabled_workflow_and_an_unknown_one_are_told_apart(workflows: Workflows) -> None:
+    workflows.publish("demo", "orders", {"steps": [SQL]})
+    workflows.set_enabled("demo", "orders", False)
+    for name, code in (("orders", "workflow_disabled"), ("ghost", "not_found")):
+        with pytest.raises(Problem) as refusal:
+            workflows.enabled("demo", name)
+        assert refusal.value.code == code
+
+
+def test_only_the_kinds_of_this_installation_are_taken(catalog: CountingCatalog) -> None:
+    fewer = Workflows(catalog, MarkedSecrets(), ManualClock(), frozenset({Kind.SLEEP}))
+    with pytest.raises(Problem, match="does not run them yet") as refusal:
+        fewer.publish("demo", "orders", {"steps": [SQL]})
+    assert refusal.value.code == "invalid_definition"
+    assert catalog.newest("demo", "orders") is None
+
+
+def test_a_secret_that_cannot_be_sealed_leaves_nothing_behind(catalog: CountingCatalog) -> None:
+    class Broken(MarkedSecrets):
+        def seal(self, plain: str, project: str) -> str:
+            raise OSError("no key")
+
+    with pytest.raises(OSError, match="no key"):
+        Workflows(catalog, Broken(), ManualClock()).publish("demo", "orders", {"steps": [HOOK]})
+    assert catalog.newest("demo", "orders") is None

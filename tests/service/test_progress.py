@@ -1,0 +1,126 @@
+"""Rows and reasons of runs, from their documents alone."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from stepwell_engine.core.definition import Definition, Kind, Step
+from stepwell_engine.core.journal import Failure, Journal, Record
+from stepwell_engine.core.run import Head, Status, StepStatus
+from stepwell_engine.service.progress import (
+    current_step,
+    iso,
+    last_error,
+    reason,
+    step_rows,
+)
+from tests.service.world import START
+
+CHARGE = Step(0, "charge", Kind.WEBHOOK, "https://a.example", max_attempts=5)
+APPROVE = Step(1, "approve", Kind.WAIT_FOR_SIGNAL, signal="approved")
+DEFINITION = Definition("demo", "orders", 1, (CHARGE, APPROVE))
+HEAD = Head("run", "demo", "orders", 1, START)
+DONE = Record(0, StepStatus.SUCCEEDED, 1, START, START + 5)
+
+
+def rows(head: Head, journal: Journal, now: int = START) -> list[tuple[str, str, int]]:
+    records = {record.ordinal: record for record in (*journal.records, *journal.open)}
+    return [
+        (row.step.key, row.record.status, row.record.attempt)
+        for row in step_rows(DEFINITION, head, journal, records, now)
+    ]
+
+
+def why(head: Head, journal: Journal, now: int = START) -> str | None:
+    records = {record.ordinal: record for record in (*journal.records, *journal.open)}
+    return reason(head, current_step(DEFINITION, journal), records, now)
+
+
+def held(until: int = START + 60_000, **fields: Any) -> Head:
+    return replace(HEAD, token="token", until=until, **fields)
+
+
+@pytest.mark.parametrize(
+    ("at", "shown"),
+    [
+        (0, "1970-01-01T00:00:00.000Z"),
+        (1_700_000_000_007, "2023-11-14T22:13:20.007Z"),
+        (1_700_000_000_999, "2023-11-14T22:13:20.999Z"),
+        (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
+    ],
+)
+def test_times_are_iso_8601_to_the_millisecond(at: int, shown: str) -> None:
+    assert iso(at) == shown
+
+
+def test_a_wait_says_for_what_and_until_when() -> None:
+    waiting = Record(1, StepStatus.WAITING, 1, START, next_at=START + 1_000)
+    journal = Journal(1, records=(DONE,), open=(waiting,))
+    head = replace(HEAD, status=Status.WAITING)
+    at = "2023-11-14T22:13:21.000Z"
+    assert why(head, journal) == f'waiting for the signal "approved", until {at}'
+    assert rows(head, journal) == [("charge", "succeeded", 1), ("approve", "waiting", 1)]
+
+
+def test_a_lease_makes_only_steps_with_a_side_effect_running() -> None:
+    assert rows(held(), Journal(1, records=(DONE,)))[1] == ("approve", "pending", 0)
+    assert rows(held(), Journal())[0] == ("charge", "running", 1)
+
+
+def test_a_lease_does_not_make_a_backing_off_step_running() -> None:
+    retrying = Record(0, StepStatus.RETRYING, 1, START, next_at=START + 2_000, error="busy")
+    journal = Journal(open=(retrying,))
+    assert rows(held(), journal)[0] == ("charge", "retrying", 1)
+    assert rows(held(), journal, START + 2_000)[0] == ("charge", "running", 2)
+    assert why(HEAD, journal) == (
+        "retrying step charge at 2023-11-14T22:13:22.000Z, attempt 2 of 5"
+    )
+    assert why(HEAD, journal, START + 2_000) == "waiting for a worker to go on at step charge"
+
+
+def test_a_lease_is_in_force_until_its_last_millisecond() -> None:
+    assert why(held(START + 1), Journal()) == "running step charge, attempt 1 of 5"
+    lost = why(held(START), Journal())
+    assert lost is not None
+    assert lost.startswith("its worker was lost")
+    assert rows(held(START), Journal())[0] == ("charge", "pending", 0)
+
+
+def test_a_run_behind_its_last_step_is_about_to_end() -> None:
+    assert why(held(), Journal(2)) == "ending"
+    assert why(HEAD, Journal(2)) == "waiting for a worker"
+
+
+@pytest.mark.parametrize(
+    "status", [Status.SUCCEEDED, Status.FAILED, Status.CANCELLED, Status.TIMED_OUT]
+)
+def test_a_run_that_ended_has_no_reason(status: Status) -> None:
+    assert why(replace(held(), status=status), Journal()) is None
+
+
+def test_a_step_that_was_backing_off_when_its_run_failed_is_cancelled() -> None:
+    retrying = Record(0, StepStatus.RETRYING, 1, START, next_at=START + 2_000, error="busy")
+    ceiling = Failure("too many attempts", "step_ceiling", None)
+    journal = Journal(open=(retrying,), failure=ceiling)
+    head = replace(HEAD, status=Status.FAILED, ended_at=START + 9)
+    (row,) = step_rows(DEFINITION, head, journal, {0: retrying}, START + 9)
+    assert (row.record.status, row.record.finished_at, row.record.next_at) == (
+        StepStatus.CANCELLED,
+        START + 9,
+        None,
+    )
+    assert row.record.error == "busy"
+    assert last_error(journal) == "too many attempts"
+
+
+def test_a_cancelled_runs_step_is_running_until_its_lease_is_over() -> None:
+    head = held(status=Status.CANCELLED, ended_at=START + 9)
+    assert rows(head, Journal())[0] == ("charge", "running", 1)
+    assert rows(head, Journal(), START + 60_000) == [("charge", "cancelled", 0)]
+
+
+def test_the_last_error_of_a_live_run_is_that_of_its_current_step() -> None:
+    retrying = Record(0, StepStatus.RETRYING, 1, START, next_at=START + 2_000, error="busy")
+    assert last_error(Journal(open=(retrying,))) == "busy"
+    assert last_error(Journal()) is None
