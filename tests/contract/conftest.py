@@ -1,5 +1,6 @@
 """The ports, each test on every adapter."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,7 +36,10 @@ def catalog(home: Home) -> Catalog:
 def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
     """An adapter that several threads use at once."""
     opened = HOMES[request.param](tmp_path)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # threads meet in the middle of a call, not only between calls
     yield opened
+    sys.setswitchinterval(interval)
     opened.close()
 
 

@@ -23,6 +23,7 @@ from tests.contract.heads import (
 from tests.contract.homes import Home
 
 THREADS = 32
+TURNS = 10
 
 T = TypeVar("T")
 
@@ -65,19 +66,26 @@ def test_one_of_many_commits_of_a_number_is_written(shared: Home) -> None:
     def write(number: int) -> Written:
         data = str(number).encode()
         blob = Blob(f"{TOKEN}/page", data)
-        return shared.runs.commit(replace(COMMIT, journal=data, blobs=(blob,)))
+        return shared.runs.commit(replace(COMMIT, commit=turn, journal=data, blobs=(blob,)))
 
-    done = the_only_done(at_once(write))
-    assert shared.runs.get(RUN) == done.head
-    assert done.head.commit == 1
+    for turn in range(TURNS):
+        done = the_only_done(at_once(write))
+        assert shared.runs.get(RUN) == done.head
+        assert done.head.commit == turn + 1
+        assert shared.runs.blob(RUN, f"{TOKEN}/page") == done.head.journal
 
 
 def test_one_of_many_starts_with_a_key_creates_its_run(shared: Home) -> None:
-    results = at_once(lambda n: shared.runs.create(a_head(f"run-{n}", idempotency_key="k")))
-    done = the_only_done(results)
-    assert all(result.head == done.head for result in results)
-    assert shared.runs.list("shop", "order", None, 100, None) == [done.head]
-    assert shared.runs.by_key("shop", "order", "k") == done.head
+    def start(number: int) -> Written:
+        return shared.runs.create(a_head(f"{turn}-{number}", idempotency_key=str(turn)))
+
+    for turn in range(TURNS):
+        results = at_once(start)
+        done = the_only_done(results)
+        assert all(result.head == done.head for result in results)
+        assert shared.runs.list("shop", "order", None, 100, None)[0] == done.head
+        assert shared.runs.by_key("shop", "order", str(turn)) == done.head
+    assert len(shared.runs.list("shop", "order", None, 100, None)) == TURNS
 
 
 def test_one_of_many_starts_with_an_id_creates_it(shared: Home) -> None:
@@ -118,7 +126,7 @@ def test_a_park_never_misses_mail(shared: Home) -> None:
             return shared.runs.commit(replace(park, commit=turn, revision=3 * turn))
         return shared.runs.deliver(RUN, f"{turn}-{number}", some_mail(), NOW, None)
 
-    for turn in range(10):
+    for turn in range(TURNS):
         parked = at_once(park_or_deliver, 4)[0]
         head = shared.runs.get(RUN)
         assert head is not None
@@ -134,7 +142,7 @@ def test_a_cancel_and_a_commit_come_one_after_the_other(shared: Home) -> None:
             return shared.runs.commit(replace(COMMIT, run_id=run_id))
         return shared.runs.cancel(run_id, NOW)
 
-    for turn in range(10):
+    for turn in range(TURNS):
         put(shared.runs, held(run_id=f"run-{turn}"))
         committed, cancelled = at_once(commit_or_cancel, 2)
         assert isinstance(cancelled, Done)

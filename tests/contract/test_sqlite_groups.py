@@ -103,6 +103,23 @@ def test_an_operation_that_refuses_leaves_the_group_together(
     assert stored(sqlite_home.database) == {"a", "c"}
 
 
+def test_a_refusal_is_forgotten_when_the_group_is_written_one_by_one(
+    sqlite_home: SqliteHome,
+) -> None:
+    seen: list[str] = []
+
+    def refuses_once(connection: sqlite3.Connection) -> str:
+        # As if another process had written between the two transactions.
+        seen.append("a")
+        if len(seen) == 1:
+            raise KeyError("a")
+        return put_project("a")(connection)
+
+    futures = together(sqlite_home.database, refuses_once, failing("b", ValueError("x")))
+    assert futures[0].result() == "a"
+    assert stored(sqlite_home.database) == {"a"}
+
+
 def test_an_operation_that_fails_alone_leaves_nothing(sqlite_home: SqliteHome) -> None:
     with pytest.raises(ValueError, match="x"):
         sqlite_home.database.write(failing("a", ValueError("x")))

@@ -1,0 +1,110 @@
+"""Random histories of one run: every adapter answers as the one in memory does."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stepwell_engine.core.run import Blob, Status
+from stepwell_engine.limits import CLOCK_MARGIN
+from stepwell_engine.ports import KEEP, Commit, Due, Runs, Written
+from tests.contract.heads import NOW, a_head, some_mail
+from tests.contract.homes import HOMES, MemoryHome
+
+Call = Callable[[Runs, str], object]
+
+TIMES = st.sampled_from([0, NOW, NOW + 1, NOW + CLOCK_MARGIN, NOW + CLOCK_MARGIN + 1])
+TOKENS = st.sampled_from(["t1", "t2"])
+NUMBERS = st.integers(0, 3)
+MAILS = st.sampled_from(["m1", "m2", "m3"])
+EXPECTED: st.SearchStrategy[Literal["live", "cancelled"]] = st.sampled_from(["live", "cancelled"])
+
+
+@st.composite
+def creates(draw: st.DrawFn) -> Call:
+    head = a_head("", ready_at=draw(TIMES), idempotency_key=draw(st.sampled_from([None, "k"])))
+    blobs = (Blob("input", draw(st.binary(max_size=3))),)
+
+    def create(runs: Runs, run_id: str) -> Written:
+        key = head.idempotency_key and run_id + head.idempotency_key
+        return runs.create(replace(head, run_id=run_id, idempotency_key=key), blobs)
+
+    return create
+
+
+@st.composite
+def commits(draw: st.DrawFn) -> Call:
+    commit = Commit(
+        "",
+        draw(TOKENS),
+        draw(NUMBERS),
+        draw(st.binary(max_size=3)),
+        expect=draw(EXPECTED),
+        revision=draw(st.none() | NUMBERS),
+        status=draw(st.none() | st.sampled_from([*Status])),
+        ready_at=draw(st.none() | TIMES),
+        wake_at=draw(st.just(KEEP) | st.none() | TIMES),
+        ended_at=draw(st.none() | TIMES),
+        release=draw(st.booleans()),
+        progress=draw(st.booleans()),
+        consumed=tuple(draw(st.lists(MAILS, max_size=2))),
+        blobs=tuple(Blob(name, b"x") for name in draw(st.lists(TOKENS, max_size=1))),
+    )
+    return lambda runs, run_id: runs.commit(replace(commit, run_id=run_id))
+
+
+@st.composite
+def leases(draw: st.DrawFn) -> Call:
+    token, now, until = draw(TOKENS), draw(TIMES), draw(TIMES)
+    if draw(st.booleans()):
+        return lambda runs, run_id: runs.claim(run_id, token, now, until)
+    return lambda runs, run_id: runs.extend(run_id, token, until, now)
+
+
+@st.composite
+def outsiders(draw: st.DrawFn) -> Call:
+    mail_id, now, token, number = draw(MAILS), draw(TIMES), draw(TOKENS), draw(NUMBERS)
+    calls: list[Call] = [
+        lambda runs, run_id: runs.deliver(run_id, mail_id, some_mail(), now, Blob("b", b"x")),
+        lambda runs, run_id: runs.deliver(run_id, mail_id, some_mail(token), now, None),
+        lambda runs, run_id: runs.cancel(run_id, now),
+        lambda runs, run_id: runs.close(run_id, token, number, b"settled"),
+    ]
+    return draw(st.sampled_from(calls))
+
+
+HISTORIES = st.lists(creates() | commits() | leases() | leases() | outsiders(), max_size=15)
+
+
+def seen(runs: Runs, run_id: str) -> list[object]:
+    """All that can be read of a run."""
+    due, _ = runs.due(NOW + 10_000, None, 10_000)
+    return [
+        runs.get(run_id),
+        runs.by_key("shop", "order", run_id + "k"),
+        [one for one in due if one == Due(run_id, "shop", one.wake_at)],
+        [head for head in runs.list("shop", "order", None, 1, None) if head.run_id == run_id],
+        [runs.blob(run_id, name) for name in ("input", "b", "t1", "t2")],
+    ]
+
+
+@pytest.mark.parametrize("name", [name for name in HOMES if name != "memory"])
+def test_an_adapter_answers_as_the_one_in_memory_does(name: str, tmp_path: Path) -> None:
+    home, model = HOMES[name](tmp_path), MemoryHome()
+    ids = (f"run-{number:09}" for number in count())
+
+    @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+    @given(first=creates(), history=HISTORIES)
+    def check(first: Call, history: list[Call]) -> None:
+        run_id = next(ids)
+        for call in (first, *history):
+            assert call(home.runs, run_id) == call(model.runs, run_id)
+        assert seen(home.runs, run_id) == seen(model.runs, run_id)
+
+    check()
+    home.close()
