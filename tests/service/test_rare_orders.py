@@ -1,11 +1,14 @@
 """Orders of events that the simulator found: each was a defect once."""
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 import pytest
 
 from stepwell_engine import limits
 from stepwell_engine.core.definition import Kind, Step
-from stepwell_engine.core.outcome import Failed
-from stepwell_engine.core.run import Status, StepStatus
+from stepwell_engine.core.outcome import Act, Failed, Succeeded
+from stepwell_engine.core.run import Blob, Status, StepStatus
 from stepwell_engine.ports import Commit, Written
 from tests.service.world import World, void
 
@@ -69,3 +72,26 @@ def test_a_cancelled_run_of_an_unreadable_version_is_closed(
     monkeypatch.setattr(world, "load", unreadable)
     head = world.turn(run_id)
     assert (head.status, head.token, head.wake_at) == (Status.CANCELLED, None, None)
+
+
+def test_what_two_writes_of_a_lease_say_differently_has_different_names() -> None:
+    """Else a late write of the first, refused one would change what the second refers to."""
+    text = "".join(f"{n:x}" for n in range(600))
+    action = Step(0, "s0", Kind.FUNCTION, "f", max_attempts=3, timeout=30_000)
+    world = World(action, replace(action, ordinal=1, key="s1"))
+    world.outcomes = [Succeeded(b'"%s"' % text[:250].encode()), Failed(text)]
+    run_id = world.start()
+
+    def cancel(act: Act) -> None:
+        if act.ordinal == 1:
+            void(world.controls.cancel("demo", "orders", run_id))
+
+    world.during = cancel
+    world.turn(run_id)
+    refused, recorded = (dict_of(commit.blobs) for commit in world.runs.seen if commit.blobs)
+    assert world.journal(run_id).pages[0].blob in recorded
+    assert not refused.keys() & recorded.keys()
+
+
+def dict_of(blobs: Iterable[Blob]) -> dict[str, bytes]:
+    return {blob.name: blob.data for blob in blobs}

@@ -55,16 +55,16 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class PageRef:
-    """An immutable page of finished records: who wrote it, with which commit, how many."""
+    """An immutable page of finished records: who wrote it, with which write, how many."""
 
     token: str
-    commit: int
+    write: int
     count: int
 
     @property
     def blob(self) -> str:
         """The name of its blob."""
-        return f"p.{self.token}.{self.commit}"
+        return f"p.{self.token}.{self.write}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +104,17 @@ class Packed:
     blobs: tuple[Blob, ...]
 
 
-def pack(journal: Journal, base: int, token: str, commit: int) -> Packed:
+def pack(journal: Journal, base: int, token: str, write: int) -> Packed:
     """Encode a journal, moving large outputs and a full journal's finished steps to blobs.
 
-    `base` is the run's creation time; `token` and `commit` (the number that this write expects)
-    make the names of the blobs the writer's own.
+    `base` is the run's creation time; `token` and `write` (how often the head was written
+    before) make the names of the blobs this very write's own.
     """
     blobs: list[Blob] = []
     records = []
     for record in journal.records:
         if isinstance(record.output, bytes) and len(record.output) > limits.INLINE_OUTPUT:
-            blob = Blob(f"o.{token}.{commit}.{record.ordinal}", record.output)
+            blob = Blob(f"o.{token}.{write}.{record.ordinal}", record.output)
             blobs.append(blob)
             record = replace(record, output=Stored(blob.name, len(blob.data)))  # noqa: PLW2901
         records.append(record)
@@ -122,7 +122,7 @@ def pack(journal: Journal, base: int, token: str, commit: int) -> Packed:
         journal = replace(journal, records=tuple(records))
     data = encode(journal, base)
     if len(data) > limits.PAGE_ABOVE and journal.records:
-        page = PageRef(token, commit, len(journal.records))
+        page = PageRef(token, write, len(journal.records))
         blobs.append(Blob(page.blob, _squeeze(_rows(journal.records, base))))
         journal = replace(journal, records=(), pages=(*journal.pages, page))
         data = encode(journal, base)
@@ -165,7 +165,7 @@ def _text(journal: Journal, base: int) -> str:
             journal.position,
             journal.attempts,
             [failure.message, failure.code, failure.ordinal] if failure else None,
-            [[page.token, page.commit, page.count] for page in journal.pages],
+            [[page.token, page.write, page.count] for page in journal.pages],
         ],
         ensure_ascii=False,
         separators=(",", ":"),

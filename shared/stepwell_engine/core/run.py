@@ -39,8 +39,9 @@ class StepStatus(StrEnum):
 class Blob:
     """An immutable item beside the head: a page, a large output, an input, a mail body.
 
-    Its name contains the lease token of its writer (but for `input`), so that a worker which
-    lost its lease overwrites nothing; it counts only once the head refers to it.
+    Its name contains the lease token of its writer (but for `input`) and which write it belongs
+    to, so that neither a worker which lost its lease nor a write that comes late overwrites
+    anything; it counts only once the head refers to it.
     """
 
     name: str
@@ -90,6 +91,11 @@ class Head:
     idempotency_key: str | None = None
     test: bool = False
     format: int = 1
+
+    @property
+    def writes(self) -> int:
+        """Grows with every write that changes what the next decision looks at."""
+        return self.commit + self.revision
 
     @property
     def live(self) -> bool:

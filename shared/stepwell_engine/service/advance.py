@@ -190,7 +190,7 @@ class Advance:
     def _commit(self, held: Held, decision: Decision, now: int, release: bool) -> Held | None:
         """Write the decision; dispatch what follows from it; go on if the lease was kept."""
         head = held.head
-        packed = journals.pack(decision.journal, head.created_at, held.token, head.commit)
+        packed = journals.pack(decision.journal, head.created_at, held.token, head.writes)
         commit = Commit(
             run_id=head.run_id,
             token=held.token,
@@ -296,7 +296,7 @@ class Advance:
         self._commit(held, Decision(failed, Finish(Status.FAILED)), self._clock.now(), True)
 
     def _let_go(self, head: Head, token: str, journal: Journal, expect_cancelled: bool) -> None:
-        packed = journals.pack(journal, head.created_at, token, head.commit)
+        packed = journals.pack(journal, head.created_at, token, head.writes)
         commit = Commit(
             run_id=head.run_id,
             token=token,
