@@ -26,7 +26,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "wiring": _EDGE | {"adapters", "settings"},
     "functions": _HOST | {"functions"},
     "local": _HOST | {"functions", "local"},
-    "infra": frozenset({"infra", "limits", "settings"}),
+    # The models of the AWS adapters own the names and keys of the tables.
+    "infra": frozenset({"infra", "limits", "settings", "adapters"}),
     # Written as a user would write them: over the API, without the engine at hand.
     "examples": frozenset({"examples", "sdk"}),
     # The SDKs and the engine share no code, only the protocol.

@@ -1,0 +1,59 @@
+"""The stacks of an installation, in the order in which they are deployed.
+
+`data` outlives the others: whoever destroys an installation keeps it unless they say otherwise.
+"""
+
+from typing import Final
+
+import aws_cdk as cdk
+
+from infra.alarms import Alarms, Watched
+from infra.api import Api
+from infra.compute import Compute
+from infra.dashboard import Dashboard
+from infra.installation import Installation
+from infra.storage import Storage, index_names
+
+DATA: Final = "data"
+BUCKET: Final = "assets-${AWS::AccountId}-${AWS::Region}"
+
+
+def compose(app: cdk.App, installation: Installation) -> None:
+    """Build the stacks data, compute, api and watch, each in a file of its own in the output."""
+    storage = Storage(_stack(app, installation, DATA), "Storage", installation)
+    compute = Compute(_stack(app, installation, "compute"), "Compute", installation, storage)
+
+    api_stack = _stack(app, installation, "api")
+    api = Api(api_stack, "Api", installation, compute.api)
+    cdk.CfnOutput(api_stack, "Url", value=str(api.url), description="where the API answers")
+
+    watched = Watched(
+        hints=compute.messaging.hints,
+        dead_letters={
+            "DeadHints": compute.messaging.dead_hints,
+            "DeadTicks": compute.messaging.dead_ticks,
+        },
+        functions={"Api": compute.api, "Executor": compute.executor, "Tick": compute.tick},
+        tick=compute.tick,
+        tables={
+            "Control": (storage.control, ()),
+            "Runs": (storage.runs, index_names()),
+        },
+        api=api.http,
+    )
+    watch = _stack(app, installation, "watch")
+    alarms = Alarms(watch, "Alarms", installation, watched)
+    Dashboard(watch, "Dashboard", installation, watched, alarms.all)
+
+
+def _stack(app: cdk.App, installation: Installation, name: str) -> cdk.Stack:
+    return cdk.Stack(
+        app,
+        f"{installation.name}-{name}",
+        description=f"Stepwell, {installation.environment}: {name}",
+        tags={"stepwell": installation.environment},
+        # The bucket that infra.deploy makes: an account needs no other preparation.
+        synthesizer=cdk.CliCredentialsStackSynthesizer(
+            file_assets_bucket_name=f"{installation.name}-{BUCKET}"
+        ),
+    )
