@@ -51,6 +51,7 @@ MAX_ROWS_BYTES: Final = 32 * KIB
 # Requests
 MAX_BODY: Final = 5 * MIB
 MAX_NESTING: Final = 200  # levels of lists and objects
+MAX_PAGE_BYTES: Final = 2 * MIB  # of a list; Lambda answers with at most 6 MB, JSON in JSON
 
 # Resources
 DEFAULT_VISIBILITY: Final = 30  # seconds

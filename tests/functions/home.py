@@ -26,6 +26,8 @@ from tests.functions.shapes import differences
 from tests.service.world import ManualClock
 
 PROJECT = "/v1/projects/demo"
+RUNS = "/workflows/orders/runs"
+NAP = {"key": "nap", "kind": "sleep", "sleep_for": "1h"}
 SQL = {"key": "charge", "kind": "sql", "target": "update accounts set active = true"}
 
 
@@ -153,6 +155,11 @@ class Home:
         answer = self.call("GET", f"/workflows/{name}/runs/{run_id}", query=query)
         assert answer.status == 200, answer.text
         return answer.body
+
+
+def sql(key: str, **fields: Any) -> dict[str, Any]:
+    """A step with a side effect."""
+    return {**SQL, "key": key, **fields}
 
 
 def refused(answer: Answer, code: str) -> str:

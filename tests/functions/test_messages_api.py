@@ -79,6 +79,15 @@ def test_listing_receives_nothing_and_shows_no_receipts(queue: Home) -> None:
     assert rest["next_cursor"] is None
 
 
+def test_large_messages_make_the_pages_shorter(queue: Home) -> None:
+    for _ in range(10):
+        queue.call("POST", MESSAGES, {"body": "x" * (limits.MAX_MESSAGE - 2)})
+    first = queue.call("GET", MESSAGES).body
+    assert len(first["items"]) == limits.MAX_PAGE_BYTES // limits.MAX_MESSAGE
+    rest = queue.call("GET", MESSAGES, query={"cursor": first["next_cursor"]}).body
+    assert [one["id"] for one in rest["items"]] == [9, 10]
+
+
 def test_a_message_received_too_often_is_in_the_archive(queue: Home) -> None:
     queue.call("POST", MESSAGES, {"body": "poison"})
     for _ in range(3):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stepwell_engine import limits
 from stepwell_engine.errors import Problem
 from stepwell_engine.service.cursors import (
     any_place,
@@ -91,3 +92,13 @@ def test_a_page_knows_whether_there_is_more() -> None:
     assert page("list", ["a", "b"], 2, str) == (["a", "b"], None)
     assert page("list", ["a", "b", "c"], 2, str) == (["a", "b"], cursor("list", "b"))
     assert page("list", [], 2, str) == ([], None)
+
+
+def test_a_page_has_at_most_2_mib_and_at_least_one_item() -> None:
+    half = limits.MAX_PAGE_BYTES // 2
+    sizes = [half, half, 1]
+    assert page("list", sizes, 3, str, int) == ([half, half], cursor("list", str(half)))
+    assert page("list", sizes[:2], 3, str, int) == ([half, half], None)
+    assert page("list", [half, half + 1], 3, str, int)[0] == [half]
+    huge = limits.MAX_PAGE_BYTES + 1
+    assert page("list", [huge, huge], 3, str, int) == ([huge], cursor("list", str(huge)))

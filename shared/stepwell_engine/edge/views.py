@@ -129,7 +129,7 @@ class CompensationView(TypedDict):
 
 
 class RunView(TypedDict):
-    """A run with its first 200 steps; `next_steps_cursor` leads to the others."""
+    """A run with its first 200 steps, fewer if they are large; `next_steps_cursor`: the others."""
 
     id: str
     workflow: str

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
+from stepwell_engine import limits
 from stepwell_engine.errors import Problem
 
 T = TypeVar("T")
@@ -15,11 +16,24 @@ _TEXT: Final = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
 
 
 def page(
-    of: str, found: Sequence[T], limit: int, place: Callable[[T], str | int]
+    of: str,
+    found: Sequence[T],
+    limit: int,
+    place: Callable[[T], str | int],
+    size: Callable[[T], int] = lambda _: 0,
 ) -> tuple[Sequence[T], str | None]:
-    """The first `limit` of what was found, and the cursor of the next page if there is more."""
-    shown = found[:limit]
-    return shown, cursor(of, place(shown[-1])) if len(found) > limit else None
+    """The first `limit` of what was found, and the cursor of the next page if there is more.
+
+    Fewer, but at least one, where their `size` in bytes would be over MAX_PAGE_BYTES.
+    """
+    shown, total = 0, 0
+    for one in found[:limit]:
+        total += size(one)
+        if shown and total > limits.MAX_PAGE_BYTES:
+            break
+        shown += 1
+    more = len(found) > shown
+    return found[:shown], cursor(of, place(found[shown - 1])) if more else None
 
 
 def cursor(of: str, place: str | int) -> str:

@@ -171,7 +171,7 @@ class Queries:
         self, read: _Read, after: int | None, limit: int
     ) -> tuple[Sequence[StepRow], str | None]:
         rows = [row for row in read.rows if after is None or row.step.ordinal > after]
-        shown, following = page(_STEPS, rows, limit, lambda row: row.step.ordinal)
+        shown, following = page(_STEPS, rows, limit, lambda row: row.step.ordinal, _size)
         return [replace(row, output=self._step_output(read.head, row)) for row in shown], following
 
     def _output(self, read: _Read) -> bytes | None:
@@ -190,6 +190,11 @@ class Queries:
         if data is None:
             raise LookupError(f'run "{head.run_id}" refers to a blob "{name}" that is gone')
         return data
+
+
+def _size(row: StepRow) -> int:
+    output = row.record.output
+    return output.size if isinstance(output, Stored) else len(output or b"")
 
 
 def _journal(head: Head) -> Journal:

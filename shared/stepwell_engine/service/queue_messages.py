@@ -32,7 +32,7 @@ class QueueMessages:
             raise _unknown(queue) from None
         except ValueError:
             raise foreign() from None
-        return page(of, found, limit, lambda message: message.id)
+        return page(of, found, limit, lambda one: one.id, lambda one: len(one.body))
 
     def send(self, project: str, queue: str, body: bytes) -> int | str:
         """Append a message, compact JSON; its id. Problem `payload_too_large`."""
