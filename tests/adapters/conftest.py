@@ -1,10 +1,15 @@
 """The outside world of the performers: loopback servers, a sealed secret store."""
 
 import ipaddress
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from stepwell_engine.adapters.embedded.postgres import LocalPostgres
+from stepwell_engine.adapters.embedded.postgres_cluster import Cluster, prepare
 from stepwell_engine.adapters.embedded.sealing import SealedSecrets
 from stepwell_engine.adapters.http.client import HttpClient
 from stepwell_engine.adapters.http.resolver import SystemResolver
@@ -53,3 +58,31 @@ def names(**known: list[str]) -> Names:
         return table[host]
 
     return resolve
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Path]:
+    """The folder of a server that was made and never started.
+
+    It does not wait for the disk, which tests that run beside others would do for long.
+    """
+    # Not below pytest's own folder: every other run of tests takes away, from time to time, the
+    # right to pass through that one, which the server's account needs.
+    with tempfile.TemporaryDirectory() as data:
+        folder = Path(data) / "postgres"
+        prepare(folder)
+        Cluster(folder).make()
+        with (folder / "cluster" / "postgresql.conf").open("a") as settings:
+            settings.write("fsync = off\n")
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def postgres(cluster: Path) -> Iterator[LocalPostgres]:
+    """One server for all tests, each of which may have a project of its own."""
+    with tempfile.TemporaryDirectory() as data:
+        folder = Path(data) / "postgres"
+        subprocess.run(["cp", "-a", cluster, folder], check=True)
+        server = LocalPostgres(folder)
+        yield server
+        server.stop()

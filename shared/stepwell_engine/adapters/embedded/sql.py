@@ -1,0 +1,182 @@
+"""Steps of the kind sql: one statement on the project's database, in a transaction of its own."""
+
+import math
+import time
+from collections.abc import Callable
+from typing import Final
+
+from psycopg import pq
+
+from stepwell_engine import limits
+from stepwell_engine.adapters.acts import timed_out, unknown_resource
+from stepwell_engine.adapters.embedded.postgres_cluster import PostgresUnavailable
+from stepwell_engine.adapters.embedded.sql_pool import CannotConnect, Key, Pool
+from stepwell_engine.adapters.embedded.sql_rows import Rows
+from stepwell_engine.adapters.embedded.sql_session import CopyUnsupported, Session, SessionLost
+from stepwell_engine.core.outcome import Act, Failed, Outcome, Succeeded
+from stepwell_engine.ports import Catalog, Resource, Secrets
+
+_WHAT: Final = "the statement"
+# The server gives up this much earlier than we do, so that its answer still comes.
+_SERVER_MARGIN_MS: Final = 50
+_QUERY_CANCELED: Final = "57014"
+# Tags of statements that would end the transaction of the step, or open another.
+_TRANSACTION_TAGS: Final = frozenset(
+    {
+        "BEGIN",
+        "COMMIT",
+        "PREPARE TRANSACTION",
+        "RELEASE",
+        "ROLLBACK",
+        "SAVEPOINT",
+        "START TRANSACTION",
+    }
+)
+
+
+class SqlPerformer:
+    """Runs the target on the resource `database`.
+
+    The output is `{"rows_affected": n}`, with `rows` (a list of objects; of two columns with one
+    name the last counts) if it returned any, and `"rows_truncated": true` if not all are there.
+    """
+
+    def __init__(self, catalog: Catalog, secrets: Secrets, embedded: Callable[[str], str]) -> None:
+        """`embedded`: project → DSN of the database for projects without a DSN of their own;
+        may raise PostgresUnavailable.
+        """
+        self._catalog = catalog
+        self._secrets = secrets
+        self._embedded = embedded
+        self._pool = Pool()
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        self._pool.close()
+
+    def perform(self, act: Act) -> Outcome:
+        """Run the statement once."""
+        deadline = time.monotonic() + act.timeout / limits.SECOND
+        resource = self._catalog.resource(act.project, "database", "database")
+        if resource is None:
+            return unknown_resource(act, "database", "database")
+        key = (act.project, resource.sealed)
+        try:
+            session = self._begin(key, resource, deadline)
+        except TimeoutError:
+            return timed_out("connecting to the database", act.timeout)
+        except (CannotConnect, PostgresUnavailable, ValueError) as error:
+            return Failed(str(error))
+        except SessionLost as error:
+            return Failed(f"the connection to the database broke: {error}")
+        try:
+            outcome = _run(session, act.target, deadline)
+        except TimeoutError:
+            session.abandon()
+            return timed_out(_WHAT, act.timeout)
+        except CopyUnsupported:
+            session.abandon()
+            return Failed(
+                "COPY to or from the client is not supported: there is no stream in a step",
+                retryable=False,
+            )
+        except SessionLost as error:
+            session.close()
+            return Failed(
+                "the connection to the database broke, and it is not known whether the statement "
+                f"took effect: {error}"
+            )
+        self._give_back(key, session, deadline)
+        if outcome is None:
+            return timed_out(_WHAT, act.timeout)
+        return outcome
+
+    def _begin(self, key: Key, resource: Resource, deadline: float) -> Session:
+        """A session with an open transaction."""
+        idle = self._pool.take(key)
+        if idle is not None:
+            try:
+                return _opened(idle, deadline)
+            except SessionLost:
+                # Closed while it was idle; nothing of the step was sent.
+                idle.close()
+        return _opened(self._pool.open(lambda: self._dsn(resource), deadline), deadline)
+
+    def _dsn(self, resource: Resource) -> str:
+        if resource.sealed is None:
+            return self._embedded(resource.project)
+        return self._secrets.open(resource.sealed, resource.project)
+
+    def _give_back(self, key: Key, session: Session, deadline: float) -> None:
+        """Keep the session for later, without anything that the step left in it."""
+        try:
+            if not session.is_idle:
+                session.command("ROLLBACK", deadline)
+            session.command("DISCARD ALL", deadline)
+        except (TimeoutError, SessionLost):
+            session.abandon()
+        else:
+            self._pool.give(key, session)
+
+
+def _opened(session: Session, deadline: float) -> Session:
+    left = math.floor((deadline - time.monotonic()) * 1000)
+    try:
+        result = session.command(
+            f"BEGIN; SET LOCAL statement_timeout = {max(1, left - _SERVER_MARGIN_MS)}; "
+            "SET LOCAL datestyle = 'ISO'",
+            deadline,
+        )
+    except TimeoutError:
+        session.abandon()
+        raise
+    if result.status == pq.ExecStatus.FATAL_ERROR:
+        session.close()
+        raise SessionLost(_error(result))
+    return session
+
+
+def _run(session: Session, statement: str, deadline: float) -> Outcome | None:
+    """Statement and COMMIT; None if the server gave up since the time was over."""
+    rows = Rows(session.connection)
+    for result in session.statement(statement, deadline):
+        if result.status == pq.ExecStatus.SINGLE_TUPLE:
+            rows.add(result)
+    if result.status == pq.ExecStatus.FATAL_ERROR:
+        return _failed(result, deadline)
+    if result.status == pq.ExecStatus.EMPTY_QUERY:
+        return Failed("the target contains no statement", retryable=False)
+    tag = (result.command_status or b"").decode("ascii", "replace")
+    if tag in _TRANSACTION_TAGS or not session.in_transaction:
+        return Failed(
+            f"a step may not manage transactions ({tag}): each runs in one of its own, which is "
+            "committed when its statement succeeds",
+            retryable=False,
+        )
+    committed = session.command("COMMIT", deadline)
+    if committed.status == pq.ExecStatus.FATAL_ERROR:
+        return _failed(committed, deadline)
+    return Succeeded(rows.output(result.command_tuples or 0))
+
+
+def _failed(result: pq.abc.PGresult, deadline: float) -> Failed | None:
+    code = result.error_field(pq.DiagnosticField.SQLSTATE)
+    margin = 2 * _SERVER_MARGIN_MS / limits.SECOND
+    if code == _QUERY_CANCELED.encode() and time.monotonic() + margin > deadline:
+        return None
+    return Failed(_error(result))
+
+
+def _error(result: pq.abc.PGresult) -> str:
+    """In the words of the server: `ERROR: relation "a" does not exist (SQLSTATE 42P01)`."""
+    severity, message, code = (
+        (result.error_field(field) or b"").decode("utf-8", "replace")
+        for field in (
+            pq.DiagnosticField.SEVERITY_NONLOCALIZED,
+            pq.DiagnosticField.MESSAGE_PRIMARY,
+            pq.DiagnosticField.SQLSTATE,
+        )
+    )
+    if not code:
+        return result.get_error_message().strip() or "the server closed the connection"
+    return f"{severity}: {message} (SQLSTATE {code})"

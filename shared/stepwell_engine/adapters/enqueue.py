@@ -1,0 +1,27 @@
+"""Steps of the kind enqueue: a message to one of the project's queues."""
+
+from stepwell_engine.adapters.acts import output_of, payload_of, unknown_resource
+from stepwell_engine.core import jsonvalue
+from stepwell_engine.core.outcome import Act, Outcome
+from stepwell_engine.ports import Catalog, Clock, Queues
+
+
+class EnqueuePerformer:
+    """Sends the payload; the output is `{"msg_id": …}`, the queue's own id of the message."""
+
+    def __init__(self, catalog: Catalog, queues: Queues, clock: Clock) -> None:
+        self._catalog = catalog
+        self._queues = queues
+        self._clock = clock
+
+    def perform(self, act: Act) -> Outcome:
+        """Send one message. Fails with `unknown_resource`."""
+        if self._catalog.resource(act.project, "queue", act.target) is None:
+            return unknown_resource(act, "queue", act.target)
+        body = jsonvalue.encode(payload_of(act))
+        try:
+            msg_id = self._queues.send(act.project, act.target, body, self._clock.now())
+        except KeyError:
+            # Dropped in between.
+            return unknown_resource(act, "queue", act.target)
+        return output_of({"msg_id": msg_id}, "the id of the message")
