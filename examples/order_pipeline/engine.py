@@ -94,7 +94,7 @@ class Engine:
         for file in self.data.glob("**/postmaster.pid"):
             with contextlib.suppress(OSError, ValueError, IndexError):
                 pid = int(file.read_text("utf-8").splitlines()[0])
-                if _is_postgres(pid, file.parent):
+                if _works_in(file.parent, pid):
                     found.append(pid)
         return found
 
@@ -141,12 +141,17 @@ class Engine:
         return self._log.read_text("utf-8", "replace")[-2000:]
 
 
-def _is_postgres(pid: int, folder: Path) -> bool:
-    """Whether this process is a PostgreSQL of this folder; its id may have been used again."""
-    shown = subprocess.run(
-        ["ps", "-o", "args=", "-p", str(pid)],  # noqa: S607  ps is where PATH says
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return "postgres" in shown.stdout and str(folder) in shown.stdout
+def _works_in(folder: Path, pid: int) -> bool:
+    """Whether this process runs in this folder, as a PostgreSQL does in its own."""
+    try:
+        return Path(f"/proc/{pid}/cwd").samefile(folder)
+    except OSError:  # ended, and be it not yet reaped; or a system without /proc
+        return not Path("/proc/self").exists() and _exists(pid)
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
