@@ -60,7 +60,7 @@ def together(
         for number, operation in enumerate(operations, 1):
             futures.append(pool.submit(database.write, operation))
             while len(database._pending) < number:
-                time.sleep(0)
+                time.sleep(0.001)
         go.set()
     assert leader.result() == "first"
     return futures
