@@ -2,8 +2,7 @@
 
 import http.client
 import json
-import select
-import threading
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -37,7 +36,7 @@ class Refused(Exception):
 
 
 class Api:
-    """The routes of one project. Any number of threads may share one: each has a connection.
+    """The routes of one project. Any number of threads may share one.
 
     Calls raise Refused for a 4xx or 5xx, and OSError or http.client.HTTPException when there is
     no answer: the call may then have happened.
@@ -48,7 +47,6 @@ class Api:
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
         self._base = f"{parts.path.rstrip('/')}/v1/projects/{quote(access.project)}"
         self._token = access.token
-        self._local = threading.local()
 
     def publish(self, workflow: str, definition: Any) -> int:
         """Publish a version of a workflow; its number."""
@@ -80,26 +78,19 @@ class Api:
         headers = {"Authorization": f"Bearer {self._token}"}
         if body is not None:
             headers["Content-Type"] = "application/json"
-        connection = self._connection()
-        try:
-            sent = None if body is None else json.dumps(body).encode()
-            connection.request(method, self._base + path, sent, headers)
-            response = connection.getresponse()
+        sent = None if body is None else json.dumps(body).encode()
+        with self._connected() as line:
+            line.request(method, self._base + path, sent, headers)
+            response = line.getresponse()
             text = response.read()
-        except (OSError, http.client.HTTPException):
-            connection.close()
-            raise
         answer = Answer(response.status, json.loads(text) if text else None)
         if answer.status >= 400:  # noqa: PLR2004  the HTTP classes of errors
             raise Refused(method, path, answer)
         return answer
 
+    def _connected(self) -> AbstractContextManager[http.client.HTTPConnection]:
+        """A connection for each call: none is ever found dead after the engine was killed."""
+        return closing(self._connection())
+
     def _connection(self) -> http.client.HTTPConnection:
-        """This thread's; a new one if the other side has closed it meanwhile."""
-        kept: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
-        if kept is None:
-            kept = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT)
-            self._local.connection = kept
-        if kept.sock is not None and select.select([kept.sock], [], [], 0)[0]:
-            kept.close()
-        return kept
+        return http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT)

@@ -106,7 +106,7 @@ class Engine:
         """When credentials.json was written last; 0 if never."""
         try:
             return self._credentials.stat().st_mtime_ns
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return 0
 
     def _answers(self) -> bool:
