@@ -15,6 +15,9 @@ MAX_CHILDREN: Final = 200
 MAX_DEFINITION: Final = 256 * KIB
 MAX_TARGET: Final = 8 * KIB
 MAX_STEP_PAYLOAD: Final = 64 * KIB
+MAX_PAYLOAD_DEPTH: Final = 100  # levels of lists and objects
+MAX_SECRET: Final = 1 * KIB
+MAX_VIOLATIONS: Final = 1_000  # named in one answer; more than a definition can have steps
 DEFAULT_ATTEMPTS: Final = 3
 MAX_ATTEMPTS: Final = 20
 DEFAULT_ACTION_TIMEOUT: Final = 30 * SECOND
@@ -25,6 +28,8 @@ MAX_SUBWORKFLOW_TIMEOUT: Final = 30 * DAY
 DEFAULT_SIGNAL_TIMEOUT: Final = 7 * DAY
 MAX_SIGNAL_TIMEOUT: Final = 30 * DAY
 MAX_SLEEP: Final = 30 * DAY
+MAX_DURATION: Final = 36_500 * DAY  # that is read at all
+MAX_DURATION_TEXT: Final = 100  # characters
 
 # Retries of declared steps: 2 s, doubling, at most an hour, no jitter
 BACKOFF_INITIAL: Final = 2 * SECOND
@@ -47,6 +52,9 @@ MAX_STEPS_IN_DETAIL: Final = 200
 # SQL results
 MAX_ROWS: Final = 100
 MAX_ROWS_BYTES: Final = 32 * KIB
+
+# Signatures
+MAX_SKEW: Final = 300  # seconds
 
 # Requests
 MAX_BODY: Final = 5 * MIB

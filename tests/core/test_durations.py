@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell_engine.core.durations import LONGEST_TEXT, MAX_DURATION, parse
-from stepwell_engine.limits import DAY, HOUR, MINUTE, SECOND
+from stepwell_engine.core.durations import parse
+from stepwell_engine.limits import DAY, HOUR, MAX_DURATION, MAX_DURATION_TEXT, MINUTE, SECOND
 
 
 @pytest.mark.parametrize(
@@ -98,9 +98,11 @@ def test_refuses_huge_numbers(given_value: object) -> None:
 
 
 def test_reads_text_up_to_the_longest_and_refuses_one_character_more() -> None:
-    assert parse("1s".rjust(LONGEST_TEXT, "0")) == SECOND
-    with pytest.raises(ValueError, match=f"{LONGEST_TEXT + 1} characters, at most {LONGEST_TEXT}"):
-        parse("1s".rjust(LONGEST_TEXT + 1, "0"))
+    assert parse("1s".rjust(MAX_DURATION_TEXT, "0")) == SECOND
+    with pytest.raises(
+        ValueError, match=f"{MAX_DURATION_TEXT + 1} characters, at most {MAX_DURATION_TEXT}"
+    ):
+        parse("1s".rjust(MAX_DURATION_TEXT + 1, "0"))
 
 
 def test_an_error_shortens_what_was_given() -> None:

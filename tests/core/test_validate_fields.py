@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
-from stepwell_engine.core.fields import MAX_PAYLOAD_DEPTH, MAX_SECRET, RESERVED_WORKFLOW_NAMES
+from stepwell_engine.core.fields import RESERVED_WORKFLOW_NAMES
 from stepwell_engine.core.validate import Violation, check
 from stepwell_engine.limits import (
     MAX_ATTEMPTS,
     MAX_DEFINITION,
+    MAX_PAYLOAD_DEPTH,
+    MAX_SECRET,
     MAX_STEP_PAYLOAD,
     MAX_TARGET,
 )

@@ -8,7 +8,8 @@ import pytest
 
 from stepwell_engine.core.definition import Kind
 from stepwell_engine.core.structure import FIELDS
-from stepwell_engine.core.validate import MAX_VIOLATIONS, Violation, check
+from stepwell_engine.core.validate import Violation, check
+from stepwell_engine.limits import MAX_VIOLATIONS
 
 URL = "https://example.com/hook"
 VALUES: dict[str, Any] = {

@@ -5,10 +5,7 @@ import re
 from fractions import Fraction
 
 from stepwell_engine.core.excerpt import excerpt
-from stepwell_engine.limits import DAY, HOUR, MINUTE, SECOND
-
-LONGEST_TEXT = 100  # characters
-MAX_DURATION = 36_500 * DAY
+from stepwell_engine.limits import DAY, HOUR, MAX_DURATION, MAX_DURATION_TEXT, MINUTE, SECOND
 
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _ISO_NUMBER = r"([0-9]+(?:[.,][0-9]+)?)"
@@ -58,10 +55,10 @@ def _from_number(seconds: object) -> Fraction:
 
 
 def _from_text(text: str) -> Fraction:
-    if len(text) > LONGEST_TEXT:
+    if len(text) > MAX_DURATION_TEXT:
         raise ValueError(
             f"{excerpt(text)} is not a duration: it has {len(text)} characters, "
-            f"at most {LONGEST_TEXT} are read"
+            f"at most {MAX_DURATION_TEXT} are read"
         )
     for pattern, units in ((_SHORT, _SHORT_UNITS), (_ISO, _ISO_UNITS)):
         found = pattern.fullmatch(text)

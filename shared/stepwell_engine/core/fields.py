@@ -9,18 +9,19 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from stepwell_engine.core import durations
 from stepwell_engine.core.definition import ACTION_KINDS, Kind
 from stepwell_engine.core.excerpt import excerpt
-from stepwell_engine.core.jsonvalue import encode
+from stepwell_engine.core.jsonvalue import depth, encode
 from stepwell_engine.limits import (
     DAY,
-    KIB,
     MAX_ACTION_TIMEOUT,
     MAX_ATTEMPTS,
+    MAX_PAYLOAD_DEPTH,
+    MAX_SECRET,
     MAX_SIGNAL_TIMEOUT,
     MAX_SLEEP,
     MAX_STEP_PAYLOAD,
@@ -30,8 +31,6 @@ from stepwell_engine.limits import (
     SECOND,
 )
 
-MAX_SECRET: Final = 1 * KIB
-MAX_PAYLOAD_DEPTH: Final = 100  # far below what any JSON reader takes
 RESERVED_WORKFLOW_NAMES: Final = frozenset({"app", "sync", "usage"})
 SIGNING_SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - a prefix, not a secret
 
@@ -129,7 +128,7 @@ def _is_host(host: str) -> bool:
 
 def payload(value: object, _kind: Kind | None) -> str | None:
     """Any JSON value of at most MAX_STEP_PAYLOAD bytes as compact JSON, not absurdly nested."""
-    if _nested_too_deeply(value):
+    if depth(value) > MAX_PAYLOAD_DEPTH:
         return f"payload must not be nested more than {MAX_PAYLOAD_DEPTH} levels deep"
     try:
         size = len(encode(value))
@@ -140,21 +139,6 @@ def payload(value: object, _kind: Kind | None) -> str | None:
             f"payload has {size:,} bytes as compact JSON, at most {MAX_STEP_PAYLOAD:,} are allowed"
         )
     return None
-
-
-def _nested_too_deeply(value: object) -> bool:
-    """Level by level: whether recursion succeeds depends on how full the stack is already."""
-    level: list[Any] = [value]
-    for _ in range(MAX_PAYLOAD_DEPTH + 1):
-        level = [inner for inner in level if isinstance(inner, dict | list)]
-        if not level:
-            return False
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-    return True
 
 
 def secret(value: object, _kind: Kind | None) -> str | None:

@@ -11,10 +11,11 @@ import hmac
 from collections.abc import Iterable
 from typing import Final
 
+from stepwell_engine.limits import MAX_SKEW
+
 ID_HEADER: Final = "webhook-id"
 TIMESTAMP_HEADER: Final = "webhook-timestamp"
 SIGNATURE_HEADER: Final = "webhook-signature"
-MAX_SKEW_SECONDS: Final = 300
 
 _PREFIX: Final = "whsec_"
 _VERSION: Final = "v1,"
@@ -41,13 +42,13 @@ def verify(
 ) -> bool:
     """Whether one of `signatures` (the header) was made with one of `secrets`.
 
-    False as well for a timestamp that is no number or more than MAX_SKEW_SECONDS away from
+    False as well for a timestamp that is no number or more than MAX_SKEW away from
     `now_s`. Takes the same time wherever a signature differs.
     """
     if not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= len("9999999999")):
         return False
     timestamp_s = int(timestamp)
-    if abs(now_s - timestamp_s) > MAX_SKEW_SECONDS:
+    if abs(now_s - timestamp_s) > MAX_SKEW:
         return False
     given = [one.encode() for one in signatures.split(" ") if one.startswith(_VERSION)]
     matches = False

@@ -30,10 +30,9 @@ from stepwell_engine.limits import (
     MAX_CHILDREN,
     MAX_DEFINITION,
     MAX_STEPS,
+    MAX_VIOLATIONS,
     SECOND,
 )
-
-MAX_VIOLATIONS: Final = 1_000  # more than a definition can have steps; bounds the answer
 
 _DEFAULT_TIMEOUTS: Final[Mapping[Kind, int]] = {
     **dict.fromkeys(ACTION_KINDS, DEFAULT_ACTION_TIMEOUT),
