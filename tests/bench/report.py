@@ -1,0 +1,93 @@
+"""The figures as a table, and as build/bench.json."""
+
+import json
+import os
+import platform
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+HOME = "embedded"
+# What is to be reached on a machine with two cores: the figure, and whether less is better.
+TARGETS = {
+    "ms_per_step": (1.0, True),
+    "steps_per_second": (3000.0, False),
+    "webhook_steps_per_second": (500.0, False),
+    "recovery_seconds": (1.0, True),
+}
+TEXTS = {
+    "ms_per_step": "ms per step, one run at a time",
+    "ms_per_step_outside": "  by a watch outside, HTTP included",
+    "steps_per_second": "steps per second, many runs at once",
+    "steps_per_second_engine": "  by the engine's own times",
+    "starts_per_second": "  starts per second meanwhile",
+    "webhook_steps_per_second": "webhook steps per second",
+    "webhook_steps_per_second_engine": "  by the engine's own times",
+    "webhook_starts_per_second": "  starts per second meanwhile",
+    "recovery_seconds": "seconds from restart to last finish",
+    "recovery_first_answer_seconds": "  to the first answer",
+    "recovery_in_flight": "  steps in flight at the kill",
+    "recovery_left": "  left to do",
+    "fsync_ms": "ms of a small append with fsync",
+    "sqlite_commit_ms": "ms of a SQLite commit (WAL, FULL)",
+}
+
+
+def document(figures: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
+    """What is written: the figures, the targets, and where they were measured."""
+    return {
+        **{
+            name: round(value, 3) if isinstance(value, float) else value
+            for name, value in figures.items()
+        },
+        "targets": {name: target for name, (target, _) in TARGETS.items()},
+        "sizes": dict(sizes),
+        "machine": {
+            "cores": os.cpu_count(),
+            "python": platform.python_version(),
+            "sqlite": sqlite3.sqlite_version,
+            "system": platform.system(),
+        },
+    }
+
+
+def write(path: Path, measured: Mapping[str, Any]) -> None:
+    """Put the document under `embedded`; what else is in the file stays."""
+    found = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(found | {HOME: measured}, indent=2, ensure_ascii=False)
+    path.write_text(text + "\n", "utf-8")
+
+
+def show(console: Console, measured: Mapping[str, Any]) -> None:
+    """The table."""
+    machine = measured["machine"]
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title=f"Embedded, every outcome on disk: {machine['cores']} cores, "
+        f"Python {machine['python']}, SQLite {machine['sqlite']}",
+        title_justify="left",
+    )
+    table.add_column("Measured")
+    table.add_column("Figure", justify="right")
+    table.add_column("Target", justify="right")
+    table.add_column("")
+    for name, text in TEXTS.items():
+        value = measured[name]
+        shown = f"{value:,.2f}" if isinstance(value, float) else str(value)
+        table.add_row(text, shown, *_target(name, value))
+    console.print(table)
+
+
+def _target(name: str, value: Any) -> tuple[str, str]:
+    if name not in TARGETS:
+        return "", ""
+    target, less = TARGETS[name]
+    reached = value <= target if less else value >= target
+    sign = "≤" if less else "≥"
+    return f"{sign} {target:,g}", "[green]reached[/green]" if reached else "[red]missed[/red]"

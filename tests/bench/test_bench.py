@@ -1,0 +1,42 @@
+"""A tiny edition of the benchmark runs, and its file is complete."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+
+from tests.bench.measure import Sizes, measure
+from tests.bench.report import TARGETS, TEXTS, document, show, write
+
+TINY = Sizes(alone=2, at_once=4, webhooks=2, killed=3, rounds=1, writes=5)
+
+
+def test_a_tiny_edition_writes_every_figure_and_keeps_what_others_wrote(tmp_path: Path) -> None:
+    results = tmp_path / "build" / "bench.json"
+    results.parent.mkdir()
+    results.write_text('{"other": {"a": 1}}')
+
+    measured = document(measure(tmp_path, TINY), asdict(TINY))
+    write(results, measured)
+
+    found = json.loads(results.read_text())
+    assert found["other"] == {"a": 1}
+    assert found["embedded"] == measured
+    figures = {name: measured[name] for name in TEXTS if name != "recovery_left"}
+    assert all(isinstance(figure, int | float) and figure > 0 for figure in figures.values())
+    assert set(TARGETS) <= set(figures)
+    assert measured["recovery_left"] == "3 runs × 5 steps"
+
+
+def test_the_table_names_every_figure_and_says_whether_the_target_was_reached() -> None:
+    figures = dict.fromkeys(TEXTS, 1.0) | {"ms_per_step": 1.5}
+    console = Console(record=True, width=120)
+
+    show(console, document(figures, {}))
+
+    shown = console.export_text()
+    assert all(text.strip() in shown for text in TEXTS.values())
+    lines = {line.strip()[:11]: line for line in shown.splitlines()}
+    assert "missed" in lines["ms per step"]
+    assert "reached" in lines["seconds fro"]
