@@ -17,9 +17,10 @@ from stepwell_engine.core.outcome import Act, Failed, Outcome, Succeeded
 from stepwell_engine.ports import Catalog, Resource, Secrets
 
 _WHAT: Final = "the statement"
-# The server gives up this much earlier than we do, so that its answer still comes.
-_SERVER_MARGIN_MS: Final = 50
-_QUERY_CANCELED: Final = "57014"
+# The server gives up this share of the time earlier than we do, so that its answer still comes.
+_SERVER_SHARE: Final = 0.1
+_SERVER_MARGIN: Final = 0.5  # s at most
+_QUERY_CANCELED: Final = b"57014"
 # Tags of statements that would end the transaction of the step, or open another.
 _TRANSACTION_TAGS: Final = frozenset(
     {
@@ -56,13 +57,15 @@ class SqlPerformer:
 
     def perform(self, act: Act) -> Outcome:
         """Run the statement once."""
-        deadline = time.monotonic() + act.timeout / limits.SECOND
+        seconds = act.timeout / limits.SECOND
+        deadline = time.monotonic() + seconds
+        server_deadline = deadline - min(_SERVER_MARGIN, seconds * _SERVER_SHARE)
         resource = self._catalog.resource(act.project, "database", "database")
         if resource is None:
             return unknown_resource(act, "database", "database")
         key = (act.project, resource.sealed)
         try:
-            session = self._begin(key, resource, deadline)
+            session = self._begin(key, resource, deadline, server_deadline)
         except TimeoutError:
             return timed_out("connecting to the database", act.timeout)
         except (CannotConnect, PostgresUnavailable, ValueError) as error:
@@ -70,7 +73,7 @@ class SqlPerformer:
         except SessionLost as error:
             return Failed(f"the connection to the database broke: {error}")
         try:
-            outcome = _run(session, act.target, deadline)
+            outcome = _run(session, act.target, deadline, server_deadline)
         except TimeoutError:
             session.abandon()
             return timed_out(_WHAT, act.timeout)
@@ -91,16 +94,19 @@ class SqlPerformer:
             return timed_out(_WHAT, act.timeout)
         return outcome
 
-    def _begin(self, key: Key, resource: Resource, deadline: float) -> Session:
+    def _begin(
+        self, key: Key, resource: Resource, deadline: float, server_deadline: float
+    ) -> Session:
         """A session with an open transaction."""
         idle = self._pool.take(key)
         if idle is not None:
             try:
-                return _opened(idle, deadline)
+                return _opened(idle, deadline, server_deadline)
             except SessionLost:
                 # Closed while it was idle; nothing of the step was sent.
                 idle.close()
-        return _opened(self._pool.open(lambda: self._dsn(resource), deadline), deadline)
+        fresh = self._pool.open(lambda: self._dsn(resource), deadline)
+        return _opened(fresh, deadline, server_deadline)
 
     def _dsn(self, resource: Resource) -> str:
         if resource.sealed is None:
@@ -119,12 +125,11 @@ class SqlPerformer:
             self._pool.give(key, session)
 
 
-def _opened(session: Session, deadline: float) -> Session:
-    left = math.floor((deadline - time.monotonic()) * 1000)
+def _opened(session: Session, deadline: float, server_deadline: float) -> Session:
+    left = math.ceil((server_deadline - time.monotonic()) * limits.SECOND)
     try:
         result = session.command(
-            f"BEGIN; SET LOCAL statement_timeout = {max(1, left - _SERVER_MARGIN_MS)}; "
-            "SET LOCAL datestyle = 'ISO'",
+            f"BEGIN; SET LOCAL statement_timeout = {max(1, left)}; SET LOCAL datestyle = 'ISO'",
             deadline,
         )
     except TimeoutError:
@@ -136,14 +141,16 @@ def _opened(session: Session, deadline: float) -> Session:
     return session
 
 
-def _run(session: Session, statement: str, deadline: float) -> Outcome | None:
+def _run(
+    session: Session, statement: str, deadline: float, server_deadline: float
+) -> Outcome | None:
     """Statement and COMMIT; None if the server gave up since the time was over."""
     rows = Rows(session.connection)
     for result in session.statement(statement, deadline):
         if result.status == pq.ExecStatus.SINGLE_TUPLE:
             rows.add(result)
     if result.status == pq.ExecStatus.FATAL_ERROR:
-        return _failed(result, deadline)
+        return _failed(result, server_deadline)
     if result.status == pq.ExecStatus.EMPTY_QUERY:
         return Failed("the target contains no statement", retryable=False)
     tag = (result.command_status or b"").decode("ascii", "replace")
@@ -155,14 +162,13 @@ def _run(session: Session, statement: str, deadline: float) -> Outcome | None:
         )
     committed = session.command("COMMIT", deadline)
     if committed.status == pq.ExecStatus.FATAL_ERROR:
-        return _failed(committed, deadline)
+        return _failed(committed, server_deadline)
     return Succeeded(rows.output(result.command_tuples or 0))
 
 
-def _failed(result: pq.abc.PGresult, deadline: float) -> Failed | None:
+def _failed(result: pq.abc.PGresult, server_deadline: float) -> Failed | None:
     code = result.error_field(pq.DiagnosticField.SQLSTATE)
-    margin = 2 * _SERVER_MARGIN_MS / limits.SECOND
-    if code == _QUERY_CANCELED.encode() and time.monotonic() + margin > deadline:
+    if code == _QUERY_CANCELED and time.monotonic() >= server_deadline:
         return None
     return Failed(_error(result))
 

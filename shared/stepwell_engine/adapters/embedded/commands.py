@@ -1,0 +1,162 @@
+"""Functions by command: a program that reads the event and prints what it returns, as JSON."""
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import IO, Any, Final
+
+from stepwell_engine import limits
+from stepwell_engine.adapters.acts import event_of, output_from, timed_out, too_large
+from stepwell_engine.core import jsonvalue
+from stepwell_engine.core.outcome import Act, Failed, Outcome
+
+_PASSED_ON: Final = ("HOME", "LANG", "PATH")
+_CHUNK: Final = 64 * limits.KIB
+_MAX_STDERR: Final = 4 * limits.KIB  # its end
+_SHOWN_STDERR: Final = 500  # characters
+# A program may end and leave its pipes to others: its end is looked for this often.
+_LOOK_SECONDS: Final = 0.05
+_LAST_TURNS: Final = 2 * limits.MIB // _CHUNK  # two pipes hold no more
+
+
+class Commands:
+    """Runs programs, without a shell. The event comes on stdin; stdout is the output, as JSON."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        """`environment`: that of the host, of which a program gets HOME, LANG and PATH."""
+        self._environment = {name: environment[name] for name in _PASSED_ON if name in environment}
+
+    def call(self, words: Sequence[str], act: Act) -> Outcome:
+        """Run once. At the end of its time, and of the program, its process group is killed."""
+        deadline = time.monotonic() + act.timeout / limits.SECOND
+        what = f'the command "{words[0]}"'
+        try:
+            process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=self._environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            return Failed(f"{what} cannot be started: {error.strerror or error}")
+        with process:
+            talk = _Talk(process, jsonvalue.encode(event_of(act)))
+            try:
+                talk.run(deadline)
+            except TimeoutError:
+                return timed_out(what, act.timeout)
+            finally:
+                talk.close()
+                _kill(process)
+        if len(talk.stdout) > limits.MAX_OUTPUT:
+            return too_large(f"what {what} printed")
+        if process.returncode:
+            return Failed(f"{what} {_ended(process.returncode)}{_tail(talk.stderr)}")
+        return output_from(bytes(talk.stdout), f"what {what} printed")
+
+
+class _Talk:
+    """Feeds a process and collects what it says, as long as it lives."""
+
+    def __init__(self, process: subprocess.Popen[bytes], event: bytes) -> None:
+        self._process = process
+        self._left = memoryview(event)
+        self._selector = selectors.DefaultSelector()
+        self.stdout = bytearray()
+        self.stderr = bytearray()
+        for pipe, events, handle in (
+            (process.stdin, selectors.EVENT_WRITE, self._feed),
+            (process.stdout, selectors.EVENT_READ, self._hear),
+            (process.stderr, selectors.EVENT_READ, self._hear),
+        ):
+            assert pipe is not None  # noqa: S101  all three are pipes
+            os.set_blocking(pipe.fileno(), False)
+            self._selector.register(pipe, events, handle)
+
+    def run(self, deadline: float) -> None:
+        """Until the process has ended, or has printed too much. TimeoutError at the deadline."""
+        while self._process.poll() is None:
+            if len(self.stdout) > limits.MAX_OUTPUT:
+                return
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            if self._listens:
+                self._turn(min(left, _LOOK_SECONDS))
+            else:
+                self._wait(left)
+        # What it wrote last. Others may hold the pipes and write on, so this is bounded.
+        for _ in range(_LAST_TURNS):
+            if not self._listens or not self._turn(0):
+                break
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._selector.close()
+
+    @property
+    def _listens(self) -> bool:
+        return bool(self._selector.get_map())
+
+    def _wait(self, seconds: float) -> None:
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError from error
+
+    def _turn(self, seconds: float) -> bool:
+        """Move what can be moved; whether there was anything."""
+        ready = self._selector.select(seconds)
+        for key, _ in ready:
+            key.data(key.fileobj)
+        return bool(ready)
+
+    def _feed(self, stdin: IO[bytes]) -> None:
+        try:
+            written = os.write(stdin.fileno(), self._left[:_CHUNK])
+        except BrokenPipeError:  # it does not care for the event
+            written = len(self._left)
+        self._left = self._left[written:]
+        if not self._left:
+            self._finish(stdin)
+
+    def _hear(self, pipe: IO[bytes]) -> None:
+        said = os.read(pipe.fileno(), _CHUNK)
+        if not said:
+            self._finish(pipe)
+        elif pipe is self._process.stdout:
+            self.stdout += said
+        else:
+            self.stderr += said
+            del self.stderr[:-_MAX_STDERR]
+
+    def _finish(self, pipe: Any) -> None:
+        self._selector.unregister(pipe)
+        pipe.close()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End the whole process group: what goes on in it could act beside the next attempt."""
+    with suppress(ProcessLookupError):  # all have ended
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _ended(code: int) -> str:
+    if code > 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"
+
+
+def _tail(stderr: bytearray) -> str:
+    text = stderr.decode("utf-8", "replace").strip()[-_SHOWN_STDERR:]
+    return f": {text}" if text else ""

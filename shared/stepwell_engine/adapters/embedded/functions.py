@@ -1,0 +1,37 @@
+"""Steps of the kind function: by URL, by command, or a Python callable."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from stepwell_engine.adapters.acts import unknown_resource
+from stepwell_engine.core import jsonvalue
+from stepwell_engine.core.outcome import Act, Failed, Outcome
+from stepwell_engine.ports import Catalog
+
+# What the resource says of the function (URL, words of a command, module:callable), and the act.
+Call = Callable[[Any, Act], Outcome]
+
+
+class FunctionPerformer:
+    """Calls the function resource that the target names; the output is what it returned."""
+
+    def __init__(self, catalog: Catalog, calls: Mapping[str, Call]) -> None:
+        """`calls`: how to call each kind of function, by the name of its kind."""
+        self._catalog = catalog
+        self._calls = calls
+
+    def perform(self, act: Act) -> Outcome:
+        """Call once. Fails with `unknown_resource`."""
+        resource = self._catalog.resource(act.project, "function", act.target)
+        if resource is None:
+            return unknown_resource(act, "function", act.target)
+        ((kind, target),) = jsonvalue.decode(resource.config).items()
+        call = self._calls.get(kind)
+        if call is None:
+            return Failed(
+                f'the function "{act.target}" is one by {kind}, which this installation cannot '
+                f"call, only those by {', '.join(self._calls)}",
+                code="unknown_resource",
+                retryable=False,
+            )
+        return call(target, act)

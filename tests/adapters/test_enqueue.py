@@ -1,0 +1,68 @@
+"""Steps of the kind enqueue."""
+
+import pytest
+
+from stepwell_engine.adapters.enqueue import EnqueuePerformer
+from stepwell_engine.adapters.memory.catalog import MemoryCatalog
+from stepwell_engine.adapters.memory.queues import MemoryQueues
+from stepwell_engine.core.definition import Kind
+from stepwell_engine.core.outcome import Failed
+from tests.adapters.doing import NOW, StillClock, act, output, resource
+
+UNKNOWN = Failed(
+    'this project has no queue "emails": register it with PUT /v1/projects/shop/queues/emails',
+    code="unknown_resource",
+    retryable=False,
+)
+
+
+@pytest.fixture
+def queues() -> MemoryQueues:
+    return MemoryQueues()
+
+
+@pytest.fixture
+def performer(catalog: MemoryCatalog, queues: MemoryQueues) -> EnqueuePerformer:
+    catalog.put_resource(resource("queue", "emails", {}))
+    queues.create("shop", "emails", 30_000, 5)
+    return EnqueuePerformer(catalog, queues, StillClock())
+
+
+def test_the_payload_is_sent_and_the_id_is_the_output(
+    performer: EnqueuePerformer, queues: MemoryQueues
+) -> None:
+    payloads = [{"template": "welcome"}, [1, "é"], 0, False, None]
+    ids = [
+        output(performer.perform(act(Kind.ENQUEUE, "emails", payload=payload)))
+        for payload in payloads
+    ]
+    found = queues.receive("shop", "emails", 10, NOW)
+    assert ids == [{"msg_id": message.id} for message in found]
+    assert [message.body.decode() for message in found] == [
+        '{"template":"welcome"}',
+        '[1,"é"]',
+        "0",
+        "false",
+        "{}",
+    ]
+    assert {message.sent_at for message in found} == {NOW}
+
+
+def test_a_queue_that_is_not_registered_is_an_unknown_resource(queues: MemoryQueues) -> None:
+    queues.create("shop", "emails", 30_000, 5)
+    performer = EnqueuePerformer(MemoryCatalog(), queues, StillClock())
+    assert performer.perform(act(Kind.ENQUEUE, "emails")) == UNKNOWN
+    assert queues.receive("shop", "emails", 10, NOW) == []
+
+
+def test_a_queue_that_is_gone_is_an_unknown_resource(
+    performer: EnqueuePerformer, queues: MemoryQueues
+) -> None:
+    queues.drop("shop", "emails")
+    assert performer.perform(act(Kind.ENQUEUE, "emails")) == UNKNOWN
+
+
+def test_a_queue_of_another_project_is_not_found(performer: EnqueuePerformer) -> None:
+    elsewhere = performer.perform(act(Kind.ENQUEUE, "emails", project="other"))
+    assert isinstance(elsewhere, Failed)
+    assert elsewhere.code == "unknown_resource"

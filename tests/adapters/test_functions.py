@@ -1,0 +1,138 @@
+"""Steps of the kind function: which function is called, and functions by URL."""
+
+import json
+
+import pytest
+
+from stepwell_engine import limits
+from stepwell_engine.adapters.embedded.functions import FunctionPerformer
+from stepwell_engine.adapters.http.client import HttpClient
+from stepwell_engine.adapters.http.url_function import UrlFunctions
+from stepwell_engine.adapters.memory.catalog import MemoryCatalog
+from stepwell_engine.core.definition import Kind
+from stepwell_engine.core.outcome import Failed, Outcome, Succeeded
+from tests.adapters.doing import act, failure, output, resource
+from tests.adapters.receivers import Receiver
+
+REINDEX = act(Kind.FUNCTION, "reindex")
+
+
+@pytest.fixture
+def performer(client: HttpClient, catalog: MemoryCatalog, receiver: Receiver) -> FunctionPerformer:
+    catalog.put_resource(resource("function", "reindex", {"url": receiver.url}))
+    return FunctionPerformer(catalog, {"url": UrlFunctions(client).call})
+
+
+def test_a_function_that_is_not_registered_is_an_unknown_resource() -> None:
+    assert FunctionPerformer(MemoryCatalog(), {}).perform(REINDEX) == Failed(
+        'this project has no function "reindex": register it with '
+        "PUT /v1/projects/shop/functions/reindex",
+        code="unknown_resource",
+        retryable=False,
+    )
+
+
+def test_a_kind_of_function_that_cannot_be_called_here_is_refused(
+    catalog: MemoryCatalog, performer: FunctionPerformer
+) -> None:
+    catalog.put_resource(resource("function", "reindex", {"python": "a:b"}))
+    failed = failure(performer.perform(REINDEX))
+    assert "one by python, which this installation cannot call, only those by url" in failed.message
+    assert (failed.code, failed.retryable) == ("unknown_resource", False)
+
+
+def test_a_change_of_the_function_takes_effect_at_once(catalog: MemoryCatalog) -> None:
+    called: list[str] = []
+
+    def call(target: str, _: object) -> Outcome:
+        called.append(target)
+        return Succeeded()
+
+    performer = FunctionPerformer(catalog, {"url": call})
+    for url in ("http://a/", "http://b/"):
+        catalog.put_resource(resource("function", "reindex", {"url": url}))
+        performer.perform(REINDEX)
+    assert called == ["http://a/", "http://b/"]
+
+
+def test_a_url_gets_the_event_and_its_answer_is_the_output(
+    performer: FunctionPerformer, receiver: Receiver
+) -> None:
+    receiver.body = b' {"indexed" : [1, 2.50, "\xc3\xa9"]}\n'
+    assert performer.perform(REINDEX) == Succeeded('{"indexed":[1,2.5,"é"]}'.encode())
+    (request,) = receiver.requests
+    assert json.loads(request.body) == {
+        "payload": {"amount": 4900},
+        "run_id": "0190-run",
+        "workflow": "order",
+        "step": "charge",
+        "attempt": 2,
+        "idempotency_key": "0190-run:charge",
+    }
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["idempotency-key"] == "0190-run:charge"
+
+
+@pytest.mark.parametrize("body", [b"", b" \r\n", b"null"])
+def test_an_empty_answer_is_no_output(
+    performer: FunctionPerformer, receiver: Receiver, body: bytes
+) -> None:
+    receiver.body = body
+    assert performer.perform(REINDEX) == Succeeded(None)
+
+
+@pytest.mark.parametrize("value", [0, False, "", [], {}, "text"])
+def test_any_json_value_can_be_the_output(
+    performer: FunctionPerformer, receiver: Receiver, value: object
+) -> None:
+    receiver.body = json.dumps(value).encode()
+    assert output(performer.perform(REINDEX)) == value
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"{", b"NaN", b'"\xff"', b'"\\ud800"', b"[" * 100_000])
+def test_an_answer_that_is_no_json_fails_the_attempt(
+    performer: FunctionPerformer, receiver: Receiver, body: bytes
+) -> None:
+    receiver.body = body
+    failed = failure(performer.perform(REINDEX))
+    assert failed.message.startswith(f"what POST {receiver.url} answered with 200 is no JSON")
+    assert len(failed.message) < limits.MAX_ERROR_TEXT
+    assert failed.retryable
+
+
+@pytest.mark.parametrize("depth", [limits.MAX_NESTING, limits.MAX_NESTING + 1])
+def test_an_output_may_nest_so_deep(
+    performer: FunctionPerformer, receiver: Receiver, depth: int
+) -> None:
+    receiver.body = b"[" * depth + b"]" * depth
+    outcome = performer.perform(REINDEX)
+    if depth <= limits.MAX_NESTING:
+        assert outcome == Succeeded(receiver.body)
+    else:
+        assert "nests deeper than 200 levels" in failure(outcome).message
+
+
+@pytest.mark.parametrize("size", [limits.MAX_OUTPUT, limits.MAX_OUTPUT + 1])
+def test_an_output_may_be_so_large(
+    performer: FunctionPerformer, receiver: Receiver, size: int
+) -> None:
+    receiver.body = b'"' + b"x" * (size - 2) + b'"'
+    outcome = performer.perform(REINDEX)
+    if size == limits.MAX_OUTPUT:
+        assert outcome == Succeeded(receiver.body)
+    else:
+        assert outcome == Failed(
+            f"what POST {receiver.url} answered with 200 is larger than 262,144 bytes, "
+            "the most that a step may return",
+            code="output_too_large",
+            retryable=False,
+        )
+
+
+def test_another_status_is_a_failure(performer: FunctionPerformer, receiver: Receiver) -> None:
+    receiver.status = 503
+    receiver.body = b"busy"
+    receiver.headers = {"retry-after": "7"}
+    assert performer.perform(REINDEX) == Failed(
+        f"POST {receiver.url} answered 503: busy", retry_after=7_000
+    )
