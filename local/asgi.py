@@ -7,6 +7,7 @@ https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-in
 import asyncio
 import base64
 import json
+import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ TEXT_TYPES: Final = (
     "application/javascript",
 )
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class Context:
@@ -62,19 +65,32 @@ class Bridge:
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
         headers = _headers(scope)
-        body = await _read(headers, receive)
-        if isinstance(body, _Gone):
-            return
-        if isinstance(body, _TooLarge):
-            await _refuse_body(receive, send)
-            return
+        try:
+            body = await _read(headers, receive)
+            if isinstance(body, _Gone):
+                return
+            if isinstance(body, _TooLarge):
+                await _refuse_body(receive, send)
+                return
+            answer = await self._answer(scope, headers, body)
+        except asyncio.CancelledError:  # by the server, whose time to stop is over
+            stopping = Problem("unavailable", "the host is being stopped: try again")
+            answer = _in_form(problems.reply(stopping))
+        await _respond(send, answer)
+
+    async def _answer(
+        self, scope: Mapping[str, Any], headers: Mapping[str, str], body: bytes
+    ) -> Mapping[str, Any]:
+        log.debug("%s %s", scope["method"], scope["path"])
         context = Context(str(uuid.uuid4()))
         event = event_of(scope, headers, body, self._clock.now(), context.aws_request_id)
         try:
-            answer = await self._threads.call(lambda: self._handler(event, context))
+            answer: Mapping[str, Any] = await self._threads.call(
+                lambda: self._handler(event, context)
+            )
         except Exception as error:  # noqa: BLE001  logged there
-            answer = _answer(problems.reply_to_error(error, context.aws_request_id))
-        await _respond(send, answer)
+            return _in_form(problems.reply_to_error(error, context.aws_request_id))
+        return answer
 
 
 # --- the request ------------------------------------------------------------------------------
@@ -199,7 +215,7 @@ async def _refuse_body(receive: Receive, send: Send) -> None:
     """Answer 413, then throw away what is still coming: a client that sends reads no answer."""
     text = f"the body of the request has more than {limits.MAX_BODY:,} bytes, the most it may have"
     refused = problems.reply(Problem("payload_too_large", text), Connection="close")
-    await _respond(send, _answer(refused), more=True)
+    await _respond(send, _in_form(refused), more=True)
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
             while (message := await receive())["type"] == "http.request":
@@ -210,7 +226,7 @@ async def _refuse_body(receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _answer(reply: Reply) -> JsonObject:
+def _in_form(reply: Reply) -> JsonObject:
     return {
         "statusCode": reply.status,
         "headers": {"content-type": reply.content_type, **reply.headers},

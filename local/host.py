@@ -2,9 +2,9 @@
 
 import logging
 import signal
-import socket
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -46,48 +46,44 @@ def up(settings: Settings, signals: Signals, ready: Callable[[Credentials], None
 
     CannotStart if the folder or the port cannot be used; what was there stays as it was.
     """
+    with ExitStack() as opened:
+        home, server, found = _open(settings, opened)
+        workers = Workers(home, settings.workers)
+        workers.start()
+        server.start()
+        ready(found)
+        signals.stop.wait()
+        log.info("stopping")
+        server.stop(signals.at_once)
+        left = workers.stop(settings.stop_seconds, signals.at_once)
+        if left:
+            log.warning(
+                "runs with a step in flight, which starts anew with the next host: %d", left
+            )
+
+
+def _open(settings: Settings, opened: ExitStack) -> tuple[Home, Server, Credentials]:
+    """Everything that may stand in the way of a start, in the order that harms nothing."""
     folder = settings.data
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with locked(folder), listen(settings.port) as sock:
-            home = embedded(settings)
-            try:
-                _run(home, settings, sock, signals, ready)
-            finally:
-                home.close()
+        opened.enter_context(locked(folder))
+        sock = opened.enter_context(listen(settings.port))
+        home = embedded(settings)
+        opened.callback(home.close)
+        recovered = home.recover()
+        if recovered:
+            log.info("going on with %d runs", recovered)
+        server = Server(home, sock, settings.request_threads)
+        identity = home.engine.services.identity
+        return home, server, _sign_in(identity, folder / "credentials.json", server.url)
     except FileExistsError as error:
         raise CannotStart(f"the data folder {folder} is a file: name a folder") from error
     except OSError as error:
         reason = error.strerror or error
         raise CannotStart(f"the data folder {folder} cannot be used: {reason}") from error
-    except (FolderInUse, PortBusy, StoreError, ValueError) as error:
+    except (FolderInUse, PortBusy, StoreError) as error:
         raise CannotStart(str(error)) from error
-
-
-def _run(
-    home: Home,
-    settings: Settings,
-    sock: socket.socket,
-    signals: Signals,
-    ready: Callable[[Credentials], None],
-) -> None:
-    recovered = home.recover()
-    if recovered:
-        log.info("going on with %d runs", recovered)
-    server = Server(home, sock, settings.request_threads)
-    found = _sign_in(home.engine.services.identity, settings.data / "credentials.json", server.url)
-    workers = Workers(home, settings.workers)
-    workers.start()
-    server.start()
-    ready(found)
-    try:
-        signals.stop.wait()
-    finally:
-        log.info("stopping")
-        server.stop(signals.at_once)
-        left = workers.stop(settings.stop_seconds, signals.at_once)
-        if left:
-            log.warning("%d steps in flight are abandoned: they run again at the next start", left)
 
 
 def _sign_in(identity: Identity, path: Path, url: str) -> Credentials:

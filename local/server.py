@@ -14,10 +14,8 @@ from stepwell_engine.wiring import Home
 
 HOST: Final = "127.0.0.1"
 BACKLOG: Final = 2_048
-# Requests in progress get this long when the host stops; one that waits for a run is cut off.
+# Requests in progress get this long when the host stops; one that still waits is answered 503.
 STOP_SECONDS: Final = 2
-
-log = logging.getLogger(__name__)
 
 
 class PortBusy(Exception):
@@ -29,7 +27,8 @@ def listen(port: int) -> socket.socket:
 
     Port 0 takes a free one. PortBusy, one sentence, if that cannot be done.
     """
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # TCP is named, for asyncio switches Nagle's delay (40 ms) off only where it is.
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((HOST, port))
@@ -50,8 +49,8 @@ class Server:
         self._sock = sock
         self._threads = Threads(threads, "request")
         app = Bridge(build(home.engine.services), self._threads, home.clock)
-        # Our log says what happens; uvicorn's would double it.
-        logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+        # Only defects: our own log says what happens, and a broken request is its client's affair.
+        logging.getLogger("uvicorn").setLevel(logging.ERROR)
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,

@@ -11,6 +11,7 @@ from stepwell_engine.wiring import Home
 BUDGET: Final = 5_000  # ms that one run may go on before others get their turn
 REPEAT: Final = 1_000  # ms after which a hint is repeated whose store did not answer
 TICK: Final = 1.0  # seconds
+LOOK: Final = 0.02  # seconds between two looks at what is left when the host stops
 
 log = logging.getLogger(__name__)
 
@@ -33,21 +34,19 @@ class Workers:
             thread.start()
 
     def stop(self, seconds: float, at_once: threading.Event) -> int:
-        """Take no more hints, and wait for the steps in flight.
+        """Take no more hints, and wait for the runs in hand.
 
-        Waits at most `seconds`, or until `at_once` is set; how many threads are still busy then.
-        Theirs are daemon threads: the steps are abandoned as if the host had been killed.
+        Waits at most `seconds`, or until `at_once` is set; how many are still in hand then. Their
+        steps are abandoned: the threads are daemons, and it is as if the host had been killed.
         """
         self._stopping.set()
-        self._home.hints.close()
-        deadline = time.monotonic() + seconds
-        for thread in (self._ticker, *self._executors):
-            while thread.is_alive() and not at_once.is_set():
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    break
-                thread.join(min(left, 0.1))
-        return sum(thread.is_alive() for thread in self._executors)
+        hints = self._home.hints
+        hints.close()
+        ends = time.monotonic() + seconds
+        while (left := hints.taken) and time.monotonic() < ends and not at_once.wait(LOOK):
+            pass
+        self._ticker.join(LOOK)
+        return left
 
     def _execute(self) -> None:
         hints = self._home.hints

@@ -94,6 +94,11 @@ def read(flags: Mapping[str, Any] | None = None) -> Settings:
         raise BadSetting(_sentence(error, given)) from error
 
 
+def environment() -> Mapping[str, str]:
+    """The environment of this process, for the programs that it starts."""
+    return dict(os.environ)
+
+
 def variable_of(name: str) -> str:
     """The environment variable of a setting."""
     return PREFIX + name.upper()

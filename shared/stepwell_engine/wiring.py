@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from stepwell_engine import limits
+from stepwell_engine.adapters.embedded.callables import Callables
+from stepwell_engine.adapters.embedded.commands import Commands
+from stepwell_engine.adapters.embedded.functions import Call, FunctionPerformer
 from stepwell_engine.adapters.embedded.hints import ProcessDispatcher
 from stepwell_engine.adapters.embedded.postgres import LocalPostgres
 from stepwell_engine.adapters.embedded.sealing import SealedSecrets, create_key, read_key
@@ -19,6 +22,7 @@ from stepwell_engine.adapters.enqueue import EnqueuePerformer
 from stepwell_engine.adapters.http.client import HttpClient
 from stepwell_engine.adapters.http.resolver import SystemResolver
 from stepwell_engine.adapters.http.transport import GuardedAdapter
+from stepwell_engine.adapters.http.url_function import UrlFunctions
 from stepwell_engine.adapters.http.webhook import WebhookPerformer
 from stepwell_engine.adapters.system import RandomIds, SystemClock
 from stepwell_engine.core.definition import Kind
@@ -33,7 +37,7 @@ from stepwell_engine.service.queue_messages import QueueMessages
 from stepwell_engine.service.resources import FUNCTION_KINDS, Resources
 from stepwell_engine.service.starts import Starts
 from stepwell_engine.service.sweep import Sweep
-from stepwell_engine.settings import Settings
+from stepwell_engine.settings import Settings, environment
 
 # The embedded tick comes every second; this is how far it looks ahead, for one that comes late.
 LOOK_AHEAD: Final = 5 * limits.SECOND
@@ -72,8 +76,8 @@ class _Stores:
 def embedded(settings: Settings, clock: Clock | None = None) -> Home:
     """The home in the data folder, which exists and is locked by the caller.
 
-    `clock`: for tests that skip time. StoreError or ValueError, one sentence, if what lies in the
-    folder cannot be used; OSError if it cannot be written. Nothing stays open then.
+    `clock`: for tests that skip time. StoreError, one sentence, if what lies in the folder cannot
+    be used; OSError if it cannot be written. Nothing stays open then.
     """
     clock = clock or SystemClock()
     file = settings.data / "stepwell.db"
@@ -103,8 +107,16 @@ def _performers(
     client = HttpClient(outside, clock)
     sql = SqlPerformer(stores.catalog, stores.secrets, _database(settings, opened))
     opened.callback(sql.close)
+    callables = Callables(settings.functions)
+    opened.callback(callables.close)
+    calls: Mapping[str, Call] = {
+        "url": UrlFunctions(client).call,
+        "command": Commands(environment()).call,
+        "python": callables.call,
+    }
     return {
         Kind.ENQUEUE: EnqueuePerformer(stores.catalog, stores.queues, clock),
+        Kind.FUNCTION: FunctionPerformer(stores.catalog, calls),
         Kind.SQL: sql,
         Kind.WEBHOOK: WebhookPerformer(client, stores.secrets, clock),
     }

@@ -3,6 +3,7 @@
 import signal
 import socket
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ def test_a_step_that_takes_too_long_is_abandoned_and_runs_again(data: Path, tmp_
         run_id = host.start("chores", step("a", tmp_path, "wait"))
         wait_for_chores(tmp_path, ["a"])
         assert host.end() == 0
-        assert "1 steps in flight are abandoned" in host.said()
+        assert "step in flight, which starts anew with the next host: 1" in host.said()
     (tmp_path / "gate").touch()
     with hosting(data) as host:
         run = host.finish("chores", run_id)
@@ -179,4 +180,16 @@ def test_a_client_that_is_slow_or_says_nonsense_harms_nobody(data: Path) -> None
         for one in (*slow, broken):
             one.close()
         assert host.end() == 0
+    assert "Traceback" not in host.said()
+
+
+def test_a_request_that_waits_does_not_hold_up_the_end(data: Path, tmp_path: Path) -> None:
+    nap = {"key": "nap", "kind": "sleep", "sleep_for": "1h"}
+    with hosting(data, "--log-level", "DEBUG") as host, ThreadPoolExecutor() as threads:
+        run_id = host.start("drip", nap)
+        waiting = threads.submit(host.request, "GET", f"/workflows/drip/runs/{run_id}?wait=25")
+        host.wait_until_said(f"GET /v1/projects/demo/workflows/drip/runs/{run_id}")
+        assert host.end() == 0
+        answer = waiting.result()
+        assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
     assert "Traceback" not in host.said()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from stepwell_engine.adapters.embedded.sealing import SealedSecrets, create_key, read_key
+from stepwell_engine.errors import StoreError
 
 KEY = bytes(range(32))
 PLAIN = "whsec_c2VjcmV0 – ü"
@@ -82,7 +83,7 @@ def test_two_keys_differ(tmp_path: Path) -> None:
 
 
 def test_a_missing_key_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"secret\.key is missing: .* put it back from a copy"):
+    with pytest.raises(StoreError, match=r"secret\.key is missing: .* put it back from a copy"):
         read_key(tmp_path / "secret.key")
 
 
@@ -90,6 +91,6 @@ def test_a_missing_key_says_what_to_do(tmp_path: Path) -> None:
 def test_a_file_that_holds_no_key_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "secret.key"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="holds no key: 64 hexadecimal digits"):
+    with pytest.raises(StoreError, match="holds no key: 64 hexadecimal digits"):
         read_key(path)
     assert path.read_bytes() == content

@@ -85,6 +85,11 @@ class ProcessDispatcher:
             if hint is not None:
                 self._push(hint)
 
+    @property
+    def taken(self) -> int:
+        """How many runs are handed out."""
+        return len(self._taken)
+
     def next_at(self) -> int | None:
         """When the earliest hint of a run that is not taken is due; None if there is none."""
         with self._changed:

@@ -10,6 +10,8 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from stepwell_engine.errors import StoreError
+
 _VERSION: Final = "s1"
 _KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
@@ -80,11 +82,11 @@ def create_key(path: Path) -> None:
 
 
 def read_key(path: Path) -> bytes:
-    """The key. ValueError if the file is missing or holds no key; OSError if unreadable."""
+    """The key. StoreError if the file is missing or holds no key; OSError if unreadable."""
     try:
         text = path.read_bytes()
     except FileNotFoundError as error:
-        raise ValueError(
+        raise StoreError(
             f"{path} is missing: without it the stored secrets cannot be opened; "
             "put it back from a copy"
         ) from error
@@ -93,7 +95,7 @@ def read_key(path: Path) -> bytes:
     except ValueError:
         key = b""
     if len(key) != _KEY_BYTES:
-        raise ValueError(f"{path} holds no key: {2 * _KEY_BYTES} hexadecimal digits are expected")
+        raise StoreError(f"{path} holds no key: {2 * _KEY_BYTES} hexadecimal digits are expected")
     return key
 
 

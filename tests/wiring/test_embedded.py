@@ -1,0 +1,87 @@
+"""The embedded home is complete, and opens whole or not at all."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from stepwell_engine.core.definition import EXECUTED_KINDS, Kind
+from stepwell_engine.errors import StoreError
+from stepwell_engine.service.identity import Role
+from stepwell_engine.settings import Settings
+from stepwell_engine.wiring import Home, embedded
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def failing(home: Home, step: dict[str, object]) -> str:
+    """What a run of one step failed of."""
+    services = home.engine.services
+    services.identity.create_project("local", "demo")
+    services.workflows.publish("demo", "one", {"steps": [{"key": "one", **step}]})
+    head = services.starts.start("demo", "one", b"{}").head
+    hint = home.hints.take_due()
+    assert hint is not None
+    home.engine.advance.run(hint.run_id, hint.project, 5_000)
+    error = services.queries.detail("demo", "one", head.run_id).run.last_error
+    assert error is not None
+    return error
+
+
+def test_it_keeps_what_it_was_told_from_one_time_to_the_next(tmp_path: Path) -> None:
+    settings = Settings(data=tmp_path)
+    home = embedded(settings)
+    home.engine.services.identity.create_project("local", "demo")
+    token = home.engine.services.identity.mint_session("local", Role.OWNER)
+    home.close()
+    home = embedded(settings)
+    assert home.engine.services.identity.identify(token).role is Role.OWNER
+    home.close()
+
+
+def test_secrets_are_sealed_with_the_key_in_the_folder(tmp_path: Path) -> None:
+    home = embedded(Settings(data=tmp_path))
+    home.engine.services.resources.put_database("demo", "postgresql://a:hunter2@db/name")
+    home.close()
+    assert b"hunter2" not in (tmp_path / "stepwell.db").read_bytes()
+
+
+def test_every_kind_that_may_be_published_is_performed(tmp_path: Path) -> None:
+    home = embedded(Settings(data=tmp_path))
+    performed = set(home.engine.advance._performers) | {Kind.SLEEP}
+    home.close()
+    assert performed >= EXECUTED_KINDS
+
+
+@pytest.mark.parametrize("damage", ["database", "key"])
+def test_what_cannot_be_opened_leaves_nothing_open(tmp_path: Path, damage: str) -> None:
+    embedded(Settings(data=tmp_path)).close()
+    if damage == "database":
+        (tmp_path / "stepwell.db").write_bytes(b"garbage" * 1_000)
+    else:
+        (tmp_path / "secret.key").write_text("none")
+    before = open_files()
+    with pytest.raises(StoreError):
+        embedded(Settings(data=tmp_path))
+    assert open_files() == before
+
+
+def test_a_given_server_takes_the_place_of_the_embedded_one(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    home = embedded(Settings(data=tmp_path, dsn=f"postgresql://a:b@127.0.0.1:{port}/c"))
+    home.engine.services.resources.put_database("demo")
+    error = failing(home, {"kind": "sql", "target": "select 1", "max_attempts": 1})
+    home.close()
+    assert f"port {port} failed: Connection refused" in error
+    assert not (tmp_path / "postgres").exists()
+
+
+def test_closing_gives_back_every_file(tmp_path: Path) -> None:
+    before = open_files()
+    home = embedded(Settings(data=tmp_path))
+    assert open_files() > before
+    home.close()
+    assert open_files() == before
