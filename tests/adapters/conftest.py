@@ -6,16 +6,18 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from stepwell_engine.adapters.embedded.postgres import LocalPostgres
 from stepwell_engine.adapters.embedded.postgres_cluster import Cluster, prepare
 from stepwell_engine.adapters.embedded.sealing import SealedSecrets
+from stepwell_engine.adapters.embedded.sql import SqlPerformer
 from stepwell_engine.adapters.http.client import HttpClient
 from stepwell_engine.adapters.http.resolver import SystemResolver
 from stepwell_engine.adapters.http.transport import GuardedAdapter
 from stepwell_engine.adapters.memory.catalog import MemoryCatalog
-from tests.adapters.doing import StillClock
+from tests.adapters.doing import StillClock, resource
 from tests.adapters.receivers import Receiver, serving
 
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
@@ -86,3 +88,21 @@ def postgres(cluster: Path) -> Iterator[LocalPostgres]:
         server = LocalPostgres(folder)
         yield server
         server.stop()
+
+
+@pytest.fixture
+def dsn(postgres: LocalPostgres) -> str:
+    """An empty database."""
+    dsn = postgres.dsn("sql")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("drop schema public cascade; create schema public")
+        connection.execute("alter role current_user reset all")
+    return dsn
+
+
+@pytest.fixture
+def performer(catalog: MemoryCatalog, secrets: SealedSecrets, dsn: str) -> Iterator[SqlPerformer]:
+    catalog.put_resource(resource("database", "database", {"embedded": True}))
+    performer = SqlPerformer(catalog, secrets, lambda _: dsn)
+    yield performer
+    performer.close()

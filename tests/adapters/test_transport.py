@@ -147,6 +147,25 @@ def test_a_kept_connection_that_is_closed_upon_the_next_request_costs_nothing(
     assert len(got) == 2
 
 
+def test_bytes_that_answer_nothing_do_not_answer_the_next_request(client: HttpClient) -> None:
+    sent = threading.Event()
+
+    def script(sock: socket.socket, over: threading.Event) -> None:
+        while not over.is_set():
+            receivers.read_request(sock)
+            sock.sendall(OK)
+            if not sent.is_set():
+                sock.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nfalse")
+                sent.set()
+
+    with scripted(script) as url:
+        assert isinstance(post(client, url), Answer)
+        sent.wait()
+        answer = post(client, url)
+    assert isinstance(answer, Answer)
+    assert answer.body == b"{}"
+
+
 def test_an_answer_that_had_begun_is_not_asked_for_again(client: HttpClient) -> None:
     got: list[bytes] = []
 

@@ -35,8 +35,9 @@ class Session:
         """`connection`: in autocommit mode."""
         self.connection = connection
         self._libpq = connection.pgconn
+        self._descriptor = connection.fileno()
         self._poll = select.poll()
-        self._poll.register(connection.fileno(), select.POLLIN)
+        self._poll.register(self._descriptor, select.POLLIN)
 
     @property
     def in_transaction(self) -> bool:
@@ -51,7 +52,7 @@ class Session:
     @property
     def is_stale(self) -> bool:
         """Whether something happened while nobody waited: mostly that the server hung up."""
-        self._poll.modify(self._libpq.socket, select.POLLIN)
+        self._poll.modify(self._descriptor, select.POLLIN)
         return bool(self._poll.poll(0))
 
     def command(self, text: str, deadline: float) -> pq.abc.PGresult:
@@ -86,17 +87,18 @@ class Session:
             return self._libpq.flush() != 0
 
     def _next(self, deadline: float) -> pq.abc.PGresult | None:
+        while self._libpq.is_busy():
+            self._wait(select.POLLIN, deadline)
         with _as_lost():
-            while self._libpq.is_busy():
-                self._wait(select.POLLIN, deadline)
             return self._libpq.get_result()
 
     def _wait(self, events: int, deadline: float) -> None:
         left = deadline - time.monotonic()
-        self._poll.modify(self._libpq.socket, events)
+        self._poll.modify(self._descriptor, events)
         if left <= 0 or not self._poll.poll(left * 1000):
             raise TimeoutError
-        self._libpq.consume_input()
+        with _as_lost():
+            self._libpq.consume_input()
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back by the server."""

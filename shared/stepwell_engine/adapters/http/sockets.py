@@ -4,6 +4,7 @@ A socket's own timeout starts anew with every call, so a peer that sends a byte 
 hold a worker for ever. These give each call the time that is left.
 """
 
+import select
 import socket
 import ssl
 import time
@@ -54,6 +55,13 @@ def left(deadline: float) -> float:
     if seconds <= 0:
         raise TimeoutError("timed out")
     return seconds
+
+
+def has_news(sock: socket.socket) -> bool:
+    """Whether bytes came, or the end, that nobody asked for."""
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def connect(address: str, port: int, deadline: float) -> DeadlineSocket:

@@ -117,12 +117,19 @@ class GuardedAdapter(BaseAdapter):
                 connection.close()
 
     def _take(self, target: Target) -> _Connection | None:
+        """An idle connection to one of the addresses, all of which were checked just now."""
         url = target.url
-        with self._lock:
-            for address in target.addresses:
-                idle = self._idle.get((url.scheme, url.host, url.port, address))
-                if idle:
-                    return idle.pop()
+        for address in target.addresses:
+            idle = self._idle.get((url.scheme, url.host, url.port, address))
+            while idle:
+                try:
+                    connection = idle.pop()
+                except IndexError:  # another thread was quicker
+                    break
+                if not sockets.has_news(connection.wire):
+                    return connection
+                # Closed by the peer, or bytes that answer nothing and must not answer the next.
+                connection.close()
         return None
 
     def _open(self, target: Target, deadline: float) -> _Connection:
