@@ -74,6 +74,7 @@ def serving(receiver: Receiver, tls: ssl.SSLContext | None = None) -> Iterator[R
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
+        request_queue_size = 128  # with the default of 5, many clients at once are turned away
 
         def handle_error(self, *args: object) -> None:
             pass  # a client that breaks off is part of some tests

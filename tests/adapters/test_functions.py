@@ -5,7 +5,7 @@ import json
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.embedded.functions import FunctionPerformer
+from stepwell_engine.adapters.functions import FunctionPerformer
 from stepwell_engine.adapters.http.client import HttpClient
 from stepwell_engine.adapters.http.url_function import UrlFunctions
 from stepwell_engine.adapters.memory.catalog import MemoryCatalog

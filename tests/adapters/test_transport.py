@@ -109,7 +109,8 @@ def test_many_threads_share_the_transport(client: HttpClient, receiver: Receiver
     outcomes: list[Answer | Failed] = []
 
     def work() -> None:
-        outcomes.extend(post(client, receiver.url) for _ in range(10))
+        for _ in range(10):
+            outcomes.append(post(client, receiver.url))
 
     threads = [threading.Thread(target=work) for _ in range(16)]
     for thread in threads:
