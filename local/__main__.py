@@ -7,7 +7,7 @@ from typing import Final
 
 from local.credentials import Credentials
 from local.host import CannotStart, Signals, up
-from stepwell_engine.settings import BadSetting, Settings, read, variable_of
+from stepwell_engine.settings.embedded import BadSetting, Settings, read, variable_of
 
 CANNOT_START: Final = 2
 # Threads hand work to each other all the time: an executor to the one that writes, HTTP to an

@@ -15,8 +15,8 @@ from local.server import PortBusy, Server, listen
 from local.workers import Workers
 from stepwell_engine.errors import Problem, StoreError
 from stepwell_engine.service.identity import Identity, Permission, Role
-from stepwell_engine.settings import Settings
-from stepwell_engine.wiring import Home, embedded
+from stepwell_engine.settings.embedded import Settings
+from stepwell_engine.wiring.embedded import Home, embedded
 
 ORGANIZATION: Final = "local"
 PROJECT: Final = "demo"

@@ -10,7 +10,7 @@ import uvicorn
 from functions.api.app import build
 from local.asgi import Bridge
 from local.threads import Threads
-from stepwell_engine.wiring import Home
+from stepwell_engine.wiring.embedded import Home
 
 HOST: Final = "127.0.0.1"
 BACKLOG: Final = 2_048

@@ -6,7 +6,7 @@ import time
 from typing import Final
 
 from stepwell_engine.errors import StoreError, Unavailable
-from stepwell_engine.wiring import Home
+from stepwell_engine.wiring.embedded import Home
 
 BUDGET: Final = 5_000  # ms that one run may go on before others get their turn
 REPEAT: Final = 1_000  # ms after which a hint is repeated whose store did not answer

@@ -51,7 +51,8 @@ def list_functions(services: Services, ref: str, query: Page) -> Reply:
 @ROUTES.add("PUT", "/functions/<name>", Permission.ADMINISTER, {201: views.FunctionView})
 def put_function(services: Services, ref: str, name: str, body: PutFunction) -> Reply:
     """Register a function, or move it."""
-    function = services.resources.put_function(ref, name, body.model_dump(exclude_unset=True))
+    target = body.model_dump(exclude_unset=True, by_alias=True)
+    function = services.resources.put_function(ref, name, target)
     return Reply(201, views.resource_view(function))
 
 
@@ -72,12 +73,18 @@ def delete_function(services: Services, ref: str, name: str) -> Reply:
     "PUT", "/database", Permission.ADMINISTER, {201: views.DatabaseView}, body_required=False
 )
 def put_database(services: Services, ref: str, body: PutDatabase) -> Reply:
-    """Set the database of a project: a DSN, which is kept sealed, or the embedded one."""
-    if body.embedded is not None and body.embedded == (body.dsn is not None):
+    """Set the database of a project: a DSN, which is kept sealed, an Aurora cluster by its RDS
+    Data API, or the embedded one.
+    """
+    cluster = body.model_dump(include={"cluster", "secret", "database"}, exclude_none=True)
+    others = (body.dsn is not None) + bool(cluster)
+    if others > 1 or (body.embedded is not None and body.embedded == bool(others)):
         raise Problem(
-            "invalid_request", 'send either a "dsn" or "embedded": true, not both or none'
+            "invalid_request",
+            'send either a "dsn" or "embedded": true or "cluster" with "secret", one of them',
         )
-    return Reply(201, views.database_view(services.resources.put_database(ref, body.dsn)))
+    database = services.resources.put_database(ref, body.dsn, cluster or None)
+    return Reply(201, views.database_view(database))
 
 
 @ROUTES.add("GET", "/database", Permission.VIEW, {200: views.DatabaseView})

@@ -22,8 +22,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "service": _PORTS | {"service"},
     "adapters": _PORTS | {"adapters"},
     "edge": _EDGE,
-    "settings": frozenset({"limits", "errors"}),
-    "wiring": _EDGE | {"adapters", "settings"},
+    "settings": frozenset({"limits", "errors", "settings"}),
+    "wiring": _EDGE | {"adapters", "settings", "wiring"},
     "functions": _HOST | {"functions"},
     "local": _HOST | {"functions", "local"},
     # The models of the AWS adapters own the names and keys of the tables.

@@ -21,7 +21,7 @@ IMPURE_NAMES = frozenset({"open", "print", "input", "eval", "exec", "globals", "
 CLOCK_READS = frozenset({"now", "today", "utcnow"})
 ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"})
 
-SETTINGS = PurePosixPath("shared/stepwell_engine/settings.py")
+SETTINGS = PurePosixPath("shared/stepwell_engine/settings")
 # Who else may touch the environment, and why.
 ENVIRONMENT_READERS: dict[PurePosixPath, str] = {}
 
@@ -94,7 +94,7 @@ def reads_environment(source: Source) -> Iterator[str]:
 
     Tests prepare the environment of the processes that they start.
     """
-    if source.path == SETTINGS or source.path in ENVIRONMENT_READERS:
+    if source.path.parent == SETTINGS or source.path in ENVIRONMENT_READERS:
         return
     if layer_of_path(source.path) != "tests":
         yield from touches_environment(source)
@@ -156,10 +156,10 @@ BAD = [
     ("ports.py", "from stepwell_engine.service import advance"),
     ("limits.py", "from stepwell_engine import errors"),
     ("errors.py", "from stepwell_engine import limits"),
-    ("settings.py", "from stepwell_engine import wiring"),
-    ("wiring.py", "import local.host"),
-    ("wiring.py", "from functions import api"),
-    ("wiring.py", "import os\nos.getenv('A')"),
+    ("settings/a.py", "from stepwell_engine import wiring"),
+    ("wiring/a.py", "import local.host"),
+    ("wiring/a.py", "from functions import api"),
+    ("wiring/a.py", "import os\nos.getenv('A')"),
     ("unknown/a.py", "import json"),
     ("__init__.py", "from stepwell_engine import core"),
 ]
@@ -194,8 +194,8 @@ GOOD = [
     ("shared/stepwell_engine/service/a.py", "from stepwell_engine.ports import Runs"),
     ("shared/stepwell_engine/adapters/a.py", "import sqlite3, requests, time"),
     ("shared/stepwell_engine/edge/a.py", "from stepwell_engine.service import starts"),
-    ("shared/stepwell_engine/settings.py", "import os\nos.environ['A']"),
-    ("shared/stepwell_engine/wiring.py", "from stepwell_engine.adapters.memory import runs"),
+    ("shared/stepwell_engine/settings/a.py", "import os\nos.environ['A']"),
+    ("shared/stepwell_engine/wiring/a.py", "from stepwell_engine.adapters.memory import runs"),
     ("local/a.py", "from functions.api import handler"),
     ("examples/a.py", "import requests"),
     ("tests/a.py", "import os\nos.environ['A']"),

@@ -19,7 +19,7 @@ from stepwell_engine.service.definitions import Workflows
 from stepwell_engine.service.identity import Identity, Role
 from stepwell_engine.service.queries import Queries
 from stepwell_engine.service.queue_messages import QueueMessages
-from stepwell_engine.service.resources import FUNCTION_KINDS, Resources
+from stepwell_engine.service.resources import DATABASE_KINDS, FUNCTION_KINDS, Resources
 from stepwell_engine.service.starts import Starts
 from tests.functions.events import event, text
 from tests.functions.shapes import differences
@@ -91,7 +91,7 @@ class Home:
                 secrets,
                 self.clock,
                 frozenset(FUNCTION_KINDS),
-                embedded_database=True,
+                frozenset(DATABASE_KINDS),
             ),
             messages=QueueMessages(self.queues, self.clock),
             identity=Identity(self.catalog, self.clock, ids),

@@ -8,6 +8,9 @@ from stepwell_engine import limits
 from tests.functions.home import Home, refused
 
 CREATED = "2023-11-14T22:13:20.000Z"
+LAMBDA = "arn:aws:lambda:eu-west-1:123456789012:function:reserve"
+CLUSTER = "arn:aws:rds:eu-west-1:123456789012:cluster:orders"
+SECRET = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:orders-a1b2c3"
 DSN = "postgresql://shop:hunter2@db.example.com:5432/shop"
 
 
@@ -81,11 +84,15 @@ def test_a_deleted_queue_is_gone_with_its_messages(home: Home) -> None:
     "target",
     [
         {"url": "https://fn.example.com/reindex"},
+        {"lambda": LAMBDA},
+        {"lambda": f"{LAMBDA}:live"},
         {"command": ["python", "-m", "reindex"]},
         {"python": "shop.stock:reindex"},
     ],
 )
-def test_a_function_is_a_url_a_command_or_a_callable(home: Home, target: dict[str, Any]) -> None:
+def test_a_function_is_a_url_a_lambda_a_command_or_a_callable(
+    home: Home, target: dict[str, Any]
+) -> None:
     answer = home.call("PUT", "/functions/reindex-order", target)
     shown = {"name": "reindex-order", **target, "created_at": CREATED}
     assert (answer.status, answer.body) == (201, shown)
@@ -95,8 +102,11 @@ def test_a_function_is_a_url_a_command_or_a_callable(home: Home, target: dict[st
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({}, "exactly one of url, command, python"),
-        ({"url": "https://a.example", "python": "a:b"}, "exactly one of url, command, python"),
+        ({}, "exactly one of url, lambda, command, python"),
+        (
+            {"url": "https://a.example", "python": "a:b"},
+            "exactly one of url, lambda, command, python",
+        ),
         ({"url": "ftp://a.example"}, "url must be an http or https URL"),
         ({"url": "https://u:p@a.example"}, "without a user name or password"),
         ({"url": None}, "url must be"),
@@ -111,7 +121,11 @@ def test_a_function_is_a_url_a_command_or_a_callable(home: Home, target: dict[st
         ({"python": "reindex"}, "module:callable"),
         ({"python": "a:b\n"}, "module:callable"),
         ({"python": "a" * limits.MAX_TARGET + ":b"}, "at most 8,192"),
-        ({"lambda": "arn"}, "$.lambda is an unknown field: allowed are url, command, python"),
+        ({"lambda": "reserve"}, "lambda must be the ARN of a function"),
+        ({"lambda": f"{LAMBDA}:a:b"}, "lambda must be the ARN of a function"),
+        ({"lambda": f"{LAMBDA}\n"}, "lambda must be the ARN of a function"),
+        ({"lambda": CLUSTER}, "lambda must be the ARN of a function"),
+        ({"php": "arn"}, "$.php is an unknown field: allowed are url, lambda, command, python"),
     ],
 )
 def test_a_bad_function_is_refused(home: Home, body: object, message: str) -> None:
@@ -194,9 +208,26 @@ def test_a_dsn_is_kept_sealed_and_never_shown(home: Home, body: object) -> None:
     assert b"hunter2" not in stored.config
 
 
+@pytest.mark.parametrize("more", [{}, {"database": "orders"}])
+def test_a_cluster_is_kept_with_its_arns(home: Home, more: dict[str, str]) -> None:
+    body = {"cluster": CLUSTER, "secret": SECRET, **more}
+    answer = home.call("PUT", "/database", body)
+    assert answer.status == 201
+    assert answer.body == home.call("GET", "/database").body
+    assert answer.body == {"embedded": False, **body, "secret_set": False, "created_at": CREATED}
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
+        ({"cluster": CLUSTER}, "secret must be the ARN of the secret"),
+        ({"secret": SECRET}, "cluster must be the ARN of an Aurora cluster"),
+        ({"cluster": SECRET, "secret": SECRET}, "cluster must be the ARN of an Aurora cluster"),
+        ({"cluster": CLUSTER, "secret": "hunter2"}, "secret must be the ARN of the secret"),
+        ({"cluster": CLUSTER, "secret": SECRET, "database": "a b"}, "database must be the name"),
+        ({"cluster": CLUSTER, "secret": SECRET, "database": "a" * 64}, "database must be the name"),
+        ({"cluster": CLUSTER, "secret": SECRET, "dsn": DSN}, 'or "cluster" with "secret", one of'),
+        ({"cluster": CLUSTER, "secret": SECRET, "embedded": True}, 'or "cluster" with "secret"'),
         ({"dsn": "mysql://u:hunter2@h/d"}, "dsn must be like postgresql://"),
         ({"dsn": "postgresql://u:hunter2@/d"}, "dsn must be like postgresql://"),
         ({"dsn": "postgresql://u:hunter2@h:x/d"}, "dsn must be like postgresql://"),

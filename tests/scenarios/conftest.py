@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stepwell_engine.settings import Settings
+from stepwell_engine.settings.embedded import Settings
 from tests.scenarios.homes import EmbeddedHome, Home
 from tests.scenarios.receiver import Receiver, receiving
 

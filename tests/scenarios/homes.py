@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from functions.api.app import build
-from stepwell_engine import wiring
 from stepwell_engine.limits import DAY, SECOND
 from stepwell_engine.service.identity import Role
-from stepwell_engine.settings import Settings
+from stepwell_engine.settings.embedded import Settings
+from stepwell_engine.wiring.embedded import embedded
 from tests.functions.events import event
 
 START: Final = 1_790_000_000_000
@@ -139,7 +139,7 @@ class EmbeddedHome(Home):
     def __init__(self, settings: Settings) -> None:
         self.clock = StoryClock()
         self.clock.meanwhile = self.drain
-        self._home = wiring.embedded(settings, self.clock)
+        self._home = embedded(settings, self.clock)
         self._handler = build(self._home.engine.services)
         identity = self._home.engine.services.identity
         identity.create_project("local", "demo")

@@ -22,7 +22,7 @@ class CloudResources:
             MarkedSecrets(),
             ManualClock(),
             function_kinds=frozenset({"url"}),
-            embedded_database=False,
+            database_kinds=frozenset({"dsn"}),
         )
 
 
@@ -50,6 +50,26 @@ def test_without_an_embedded_database_a_dsn_is_needed(cloud: CloudResources) -> 
     stored = cloud.resources.put_database("demo", "postgresql://u:p@h/d")
     assert stored.sealed is not None
     assert b"p@h" not in stored.config
+
+
+def test_databases_that_cannot_be_reached_are_refused(cloud: CloudResources) -> None:
+    cluster = {
+        "cluster": "arn:aws:rds:eu-west-1:123456789012:cluster:orders",
+        "secret": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:orders-a1b2c3",
+    }
+    with pytest.raises(Problem, match='no access to the RDS Data API: give a "dsn", postgres'):
+        cloud.resources.put_database("demo", cluster=cluster)
+    resources = Resources(
+        cloud.catalog,
+        cloud.queues,
+        MarkedSecrets(),
+        ManualClock(),
+        function_kinds=frozenset({"lambda"}),
+        database_kinds=frozenset({"cluster"}),
+    )
+    with pytest.raises(Problem, match='RDS Data API only: give "cluster" and "secret", the ARNs'):
+        resources.put_database("demo", "postgresql://u:p@h/d")
+    assert resources.put_database("demo", cluster=cluster).sealed is None
 
 
 def test_a_queue_comes_with_its_resource_in_milliseconds(cloud: CloudResources) -> None:

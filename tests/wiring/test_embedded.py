@@ -8,8 +8,8 @@ import pytest
 from stepwell_engine.core.definition import EXECUTED_KINDS, Kind
 from stepwell_engine.errors import StoreError
 from stepwell_engine.service.identity import Role
-from stepwell_engine.settings import Settings
-from stepwell_engine.wiring import Home, embedded
+from stepwell_engine.settings.embedded import Settings
+from stepwell_engine.wiring.embedded import Home, embedded
 
 
 def open_files() -> int:

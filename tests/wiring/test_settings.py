@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stepwell_engine.settings import BadSetting, Settings, read, variable_of
+from stepwell_engine.settings.embedded import BadSetting, Settings, read, variable_of
 
 TABLE = Path(__file__).parents[2] / "docs" / "settings.md"
 

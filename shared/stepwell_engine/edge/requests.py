@@ -78,6 +78,9 @@ class PutFunction(Body):
     url: Annotated[Json, _TEXT] = Field(
         None, description="An http or https URL that takes a POST of JSON."
     )
+    lambda_: Annotated[Json, _TEXT] = Field(
+        None, alias="lambda", description="The ARN of a Lambda function, on AWS."
+    )
     command: Annotated[Json, _TEXTS] = Field(
         None, description="A program and its arguments: JSON in, JSON out."
     )
@@ -85,12 +88,21 @@ class PutFunction(Body):
 
 
 class PutDatabase(Body):
-    """A PostgreSQL database: its DSN, or the embedded one."""
+    """A PostgreSQL database: its DSN, an Aurora cluster, or the embedded one."""
 
     dsn: str | None = Field(
         None, description="postgresql://user:password@host:5432/name; never shown again."
     )
     embedded: bool | None = Field(None, description="Use the embedded PostgreSQL (the default).")
+    cluster: str | None = Field(
+        None, description="The ARN of an Aurora cluster, on AWS; used over the RDS Data API."
+    )
+    secret: str | None = Field(
+        None, description="The ARN of the secret in Secrets Manager that opens the cluster."
+    )
+    database: str | None = Field(
+        None, description="The name of a database of the cluster; its default one if left out."
+    )
 
 
 class SendMessage(Body):

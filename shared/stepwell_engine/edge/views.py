@@ -166,8 +166,11 @@ class QueueList(TypedDict):
     next_cursor: str | None
 
 
-class FunctionView(TypedDict):
-    """A function: one of url, command, python."""
+_Lambda = TypedDict("_Lambda", {"lambda": NotRequired[str]})
+
+
+class FunctionView(_Lambda):
+    """A function: one of url, lambda, command, python."""
 
     name: str
     url: NotRequired[str]
@@ -187,6 +190,9 @@ class DatabaseView(TypedDict):
     """The project's database. `secret_set: true` stands for its DSN."""
 
     embedded: bool
+    cluster: NotRequired[str]
+    secret: NotRequired[str]
+    database: NotRequired[str]
     secret_set: bool
     created_at: Time
 
@@ -346,11 +352,13 @@ def resource_view(resource: Resource) -> Any:
 
 def database_view(resource: Resource) -> DatabaseView:
     """The database; never its DSN."""
-    return {
-        "embedded": jsonvalue.decode(resource.config)["embedded"],
+    view: Any = {
+        **jsonvalue.decode(resource.config),
         "secret_set": resource.sealed is not None,
         "created_at": iso(resource.created_at),
     }
+    shown: DatabaseView = view
+    return shown
 
 
 def message_view(message: Message) -> MessageView:

@@ -20,11 +20,21 @@ from stepwell_engine.service.cursors import page, text_place
 QUEUE: Final = "queue"
 FUNCTION: Final = "function"
 DATABASE: Final = "database"
-FUNCTION_KINDS: Final = ("url", "command", "python")
+FUNCTION_KINDS: Final = ("url", "lambda", "command", "python")
+DATABASE_KINDS: Final = ("embedded", "dsn", "cluster")
 
 _RESERVED_QUEUES: Final = "stepwell_"
 _PYTHON: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.A)
 _DSN_SCHEMES: Final = ("postgresql", "postgres")
+_ACCOUNT: Final = "arn:aws[a-z-]*:{}:[a-z0-9-]+:[0-9]{{12}}"
+_LAMBDA: Final = re.compile(
+    _ACCOUNT.format("lambda") + r":function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_$-]{1,128})?"
+)
+_CLUSTER: Final = re.compile(_ACCOUNT.format("rds") + r":cluster:[A-Za-z0-9-]{1,63}")
+_SECRET: Final = re.compile(
+    _ACCOUNT.format("secretsmanager") + r":secret:[A-Za-z0-9/_+=.@-]{1,512}"
+)
+_DATABASE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$-]{0,62}")
 _NAMES: Final[Mapping[str, Name]] = {QUEUE: QUEUE_NAME, FUNCTION: FUNCTION_NAME}
 
 
@@ -38,18 +48,17 @@ class Resources:
         secrets: Secrets,
         clock: Clock,
         function_kinds: AbstractSet[str],
-        embedded_database: bool,
+        database_kinds: AbstractSet[str],
     ) -> None:
-        """`function_kinds`: those of FUNCTION_KINDS that this installation can call.
-
-        `embedded_database`: whether it brings a PostgreSQL of its own.
+        """Those of FUNCTION_KINDS that this installation can call, and those of DATABASE_KINDS
+        that it can reach.
         """
         self._catalog = catalog
         self._queues = queues
         self._secrets = secrets
         self._clock = clock
         self._function_kinds = function_kinds
-        self._embedded_database = embedded_database
+        self._database_kinds = database_kinds
 
     def put_queue(
         self,
@@ -76,7 +85,8 @@ class Resources:
 
     def put_function(self, project: str, name: str, target: Mapping[str, Any]) -> Resource:
         """Register a function. `target` is exactly one of `{"url": "https://…"}`,
-        `{"command": ["program", …]}`, `{"python": "module:callable"}`. Problem `invalid_request`.
+        `{"lambda": "arn:…"}`, `{"command": ["program", …]}`, `{"python": "module:callable"}`.
+        Problem `invalid_request`.
         """
         _check_name(FUNCTION, name)
         allowed = [kind for kind in FUNCTION_KINDS if kind in self._function_kinds]
@@ -94,24 +104,36 @@ class Resources:
             raise Problem("invalid_request", fault)
         return self._put(project, FUNCTION, name, {kind: value})
 
-    def put_database(self, project: str, dsn: str | None = None) -> Resource:
-        """Set the project's database: a PostgreSQL by DSN, kept sealed, or the embedded one.
-
-        Problem `invalid_request`.
+    def put_database(
+        self, project: str, dsn: str | None = None, cluster: Mapping[str, str] | None = None
+    ) -> Resource:
+        """Set the project's database: a PostgreSQL by DSN, kept sealed; an Aurora cluster by its
+        RDS Data API, `{"cluster": "arn:…", "secret": "arn:…", "database"?: name}`; or, with
+        neither, the embedded one. Problem `invalid_request`.
         """
+        kind = "cluster" if cluster is not None else "embedded" if dsn is None else "dsn"
+        if kind not in self._database_kinds:
+            raise Problem(
+                "invalid_request",
+                f"this installation has no {_DATABASES[kind]}: give {self._right}",
+            )
+        if cluster is not None:
+            fault = _cluster_fault(cluster)
+            if fault is not None:
+                raise Problem("invalid_request", fault)
+            return self._put(project, DATABASE, DATABASE, {"embedded": False, **cluster})
         if dsn is None:
-            if not self._embedded_database:
-                raise Problem(
-                    "invalid_request",
-                    'this installation has no embedded database: give a "dsn", '
-                    "postgresql://user:password@host/name",
-                )
             return self._put(project, DATABASE, DATABASE, {"embedded": True})
         fault = _dsn_fault(dsn)
         if fault is not None:
             raise Problem("invalid_request", fault)
         sealed = self._secrets.seal(dsn, project)
         return self._put(project, DATABASE, DATABASE, {"embedded": False}, sealed)
+
+    @property
+    def _right(self) -> str:
+        """What to say of a database here."""
+        return " or ".join(text for kind, text in _RIGHT.items() if kind in self._database_kinds)
 
     def get(self, project: str, kind: str, name: str) -> Resource:
         """One resource. Problem `not_found`."""
@@ -200,8 +222,18 @@ def _python_fault(value: Any) -> str | None:
     return None
 
 
+def _lambda_fault(value: Any) -> str | None:
+    if isinstance(value, str) and _LAMBDA.fullmatch(value):
+        return None
+    return (
+        "lambda must be the ARN of a function, with a version or alias if wanted "
+        f"(arn:aws:lambda:eu-west-1:123456789012:function:reserve:live), not {excerpt(value)}"
+    )
+
+
 _FUNCTION_FAULTS: Final = {
     "url": _url_fault,
+    "lambda": _lambda_fault,
     "command": _command_fault,
     "python": _python_fault,
 }
@@ -220,6 +252,33 @@ def _dsn_fault(dsn: str) -> str | None:
     except ValueError:
         return right
     return None if parts.scheme in _DSN_SCHEMES and host else right
+
+
+_DATABASES: Final = {
+    "embedded": "embedded database",
+    "dsn": "database client, and reaches databases over the RDS Data API only",
+    "cluster": "access to the RDS Data API",
+}
+_RIGHT: Final = {
+    "dsn": 'a "dsn", postgresql://user:password@host/name',
+    "cluster": '"cluster" and "secret", the ARNs of an Aurora PostgreSQL cluster and of its secret',
+}
+
+
+def _cluster_fault(given: Mapping[str, str]) -> str | None:
+    """What is wrong with an Aurora cluster."""
+    if not _CLUSTER.fullmatch(given.get("cluster", "")):
+        example = "arn:aws:rds:eu-west-1:123456789012:cluster:orders"
+        return f"cluster must be the ARN of an Aurora cluster ({example})"
+    if not _SECRET.fullmatch(given.get("secret", "")):
+        example = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:orders-a1b2c3"
+        return f"secret must be the ARN of the secret with the cluster's password ({example})"
+    if "database" in given and not _DATABASE_NAME.fullmatch(given["database"]):
+        return (
+            "database must be the name of a database of the cluster, at most 63 letters, digits, "
+            f"_, $ and -, not {excerpt(given['database'])}"
+        )
+    return None
 
 
 def _unknown(kind: str, name: str) -> Problem:

@@ -1,4 +1,4 @@
-"""The settings of an installation: the only reader of the environment."""
+"""The settings of the embedded home."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Steps of the kind function: by URL, by command, or a Python callable."""
+"""Steps of the kind function, of all kinds that a home can call."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from stepwell_engine.core import jsonvalue
 from stepwell_engine.core.outcome import Act, Failed, Outcome
 from stepwell_engine.ports import Catalog
 
-# What the resource says of the function (URL, words of a command, module:callable), and the act.
+# What the resource says of the function (URL, ARN, words of a command, module:callable); the act.
 Call = Callable[[Any, Act], Outcome]
 
 

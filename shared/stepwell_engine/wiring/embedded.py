@@ -1,4 +1,4 @@
-"""The only place that chooses adapters. Each function builds one home."""
+"""The embedded home."""
 
 import ipaddress
 from collections.abc import Callable, Mapping
@@ -9,7 +9,6 @@ from typing import Final
 from stepwell_engine import limits
 from stepwell_engine.adapters.embedded.callables import Callables
 from stepwell_engine.adapters.embedded.commands import Commands
-from stepwell_engine.adapters.embedded.functions import Call, FunctionPerformer
 from stepwell_engine.adapters.embedded.hints import ProcessDispatcher
 from stepwell_engine.adapters.embedded.postgres import LocalPostgres
 from stepwell_engine.adapters.embedded.sealing import SealedSecrets, create_key, read_key
@@ -19,6 +18,7 @@ from stepwell_engine.adapters.embedded.sqlite_catalog import SqliteCatalog
 from stepwell_engine.adapters.embedded.sqlite_queues import SqliteQueues
 from stepwell_engine.adapters.embedded.sqlite_runs import SqliteRuns
 from stepwell_engine.adapters.enqueue import EnqueuePerformer
+from stepwell_engine.adapters.functions import Call, FunctionPerformer
 from stepwell_engine.adapters.http.client import HttpClient
 from stepwell_engine.adapters.http.resolver import SystemResolver
 from stepwell_engine.adapters.http.transport import GuardedAdapter
@@ -26,32 +26,18 @@ from stepwell_engine.adapters.http.url_function import UrlFunctions
 from stepwell_engine.adapters.http.webhook import WebhookPerformer
 from stepwell_engine.adapters.system import RandomIds, SystemClock
 from stepwell_engine.core.definition import Kind
-from stepwell_engine.edge.services import Services
-from stepwell_engine.ports import Catalog, Clock, Dispatcher, Ids, Performer, Queues, Runs, Secrets
-from stepwell_engine.service.advance import Advance
-from stepwell_engine.service.controls import Controls
-from stepwell_engine.service.definitions import Workflows
-from stepwell_engine.service.identity import Identity
-from stepwell_engine.service.queries import Queries
-from stepwell_engine.service.queue_messages import QueueMessages
-from stepwell_engine.service.resources import FUNCTION_KINDS, Resources
-from stepwell_engine.service.starts import Starts
-from stepwell_engine.service.sweep import Sweep
-from stepwell_engine.settings import Settings, environment
+from stepwell_engine.ports import Clock, Performer
+from stepwell_engine.settings.embedded import Settings, environment
+from stepwell_engine.wiring.engine import Abilities, Engine, Stores, assemble
 
-# The embedded tick comes every second; this is how far it looks ahead, for one that comes late.
-LOOK_AHEAD: Final = 5 * limits.SECOND
+ABILITIES: Final = Abilities(
+    functions=frozenset({"url", "command", "python"}),
+    databases=frozenset({"embedded", "dsn"}),
+    # The tick comes every second; it looks further ahead, for one that comes late.
+    look_ahead=5 * limits.SECOND,
+)
 # On one machine a workflow may call what listens on that machine.
 LOOPBACK: Final = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """What every home has: the use cases over its adapters."""
-
-    services: Services
-    advance: Advance
-    sweep: Sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +49,6 @@ class Home:
     clock: Clock
     recover: Callable[[], int]
     close: Callable[[], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Stores:
-    runs: Runs
-    queues: Queues
-    catalog: Catalog
-    secrets: Secrets
 
 
 def embedded(settings: Settings, clock: Clock | None = None) -> Home:
@@ -90,17 +68,17 @@ def embedded(settings: Settings, clock: Clock | None = None) -> Home:
         opened.callback(database.close)
         secrets = SealedSecrets(read_key(key))
         runs = SqliteRuns(database)
-        stores = _Stores(runs, SqliteQueues(database), SqliteCatalog(database), secrets)
+        stores = Stores(runs, SqliteQueues(database), SqliteCatalog(database), secrets)
         performers = _performers(settings, stores, clock, opened)
         hints = ProcessDispatcher(clock)
         opened.callback(hints.close)
-        engine = _engine(stores, performers, hints, clock, RandomIds(clock), LOOK_AHEAD)
+        engine = assemble(stores, performers, hints, clock, RandomIds(clock), ABILITIES)
         close = opened.pop_all().close
     return Home(engine, hints, clock, lambda: runs.recover(clock.now()), close)
 
 
 def _performers(
-    settings: Settings, stores: _Stores, clock: Clock, opened: ExitStack
+    settings: Settings, stores: Stores, clock: Clock, opened: ExitStack
 ) -> Mapping[Kind, Performer]:
     outside = GuardedAdapter(LOOPBACK, SystemResolver())
     opened.callback(outside.close)
@@ -130,34 +108,3 @@ def _database(settings: Settings, opened: ExitStack) -> Callable[[str], str]:
     postgres = LocalPostgres(settings.data / "postgres")
     opened.callback(postgres.stop)
     return postgres.dsn
-
-
-def _engine(
-    stores: _Stores,
-    performers: Mapping[Kind, Performer],
-    dispatcher: Dispatcher,
-    clock: Clock,
-    ids: Ids,
-    look_ahead: int,
-) -> Engine:
-    workflows = Workflows(stores.catalog, stores.secrets, clock)
-    return Engine(
-        services=Services(
-            workflows=workflows,
-            starts=Starts(stores.runs, workflows, dispatcher, clock, ids),
-            controls=Controls(stores.runs, dispatcher, clock),
-            queries=Queries(stores.runs, workflows, clock),
-            resources=Resources(
-                stores.catalog,
-                stores.queues,
-                stores.secrets,
-                clock,
-                function_kinds=frozenset(FUNCTION_KINDS),
-                embedded_database=True,
-            ),
-            messages=QueueMessages(stores.queues, clock),
-            identity=Identity(stores.catalog, clock, ids),
-        ),
-        advance=Advance(stores.runs, workflows, performers, dispatcher, clock, ids),
-        sweep=Sweep(stores.runs, dispatcher, clock, look_ahead),
-    )
