@@ -1,9 +1,8 @@
 """What an installation may choose: the context values of the CDK app, checked."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
-from constructs import Node
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 # Days; among those that CloudWatch Logs knows.
@@ -132,9 +131,9 @@ def from_values(values: Mapping[str, Any]) -> Installation:
         raise BadContext(_sentence(error)) from error
 
 
-def from_context(node: Node) -> Installation:
-    """The installation that an app's context describes; what is left out has its default."""
-    found = {name: node.try_get_context(name) for name in Installation.model_fields}
+def from_context(lookup: Callable[[str], Any]) -> Installation:
+    """The installation that an app's context describes; what it leaves out has its default."""
+    found = {name: lookup(name) for name in Installation.model_fields}
     return from_values({name: value for name, value in found.items() if value is not None})
 
 
@@ -143,7 +142,4 @@ def _sentence(error: ValidationError) -> str:
     reason = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
     if not first["loc"]:
         return f"context: {reason}"
-    if first["type"] == "extra_forbidden":
-        known = ", ".join(Installation.model_fields)
-        return f"context {first['loc'][0]}: there is no such value, only {known}"
     return f"context {first['loc'][0]}: {reason[0].lower()}{reason[1:]}"

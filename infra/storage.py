@@ -35,7 +35,9 @@ class Storage(Construct):
         super().__init__(scope, construct_id)
         self._installation = installation
         self._removal = (
-            cdk.RemovalPolicy.RETAIN if installation.keep_data else cdk.RemovalPolicy.DESTROY
+            cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+            if installation.keep_data
+            else cdk.RemovalPolicy.DESTROY
         )
         self.key = kms.Key(
             self,

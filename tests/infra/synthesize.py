@@ -1,0 +1,68 @@
+"""Writes the assemblies that the tests look at, in one process: CDK takes seconds to start.
+
+python -m tests.infra.synthesize FOLDER
+"""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sqs as sqs
+
+from infra import app
+
+ACCOUNT: Final = "123456789012"
+QUICK: Final = "@aws-cdk/core:validateAgainstDefaultRules=false"
+# Every context value that changes what is built.
+CHOSEN: Final = {
+    "environment": "shop",
+    "log_level": "WARNING",
+    "log_retention": "7",
+    "throttle_rate": "5",
+    "throttle_burst": "9",
+    "api_concurrency": "20",
+    "executor_concurrency": "3",
+    "deletion_protection": "false",
+    "keep_data": "false",
+    "requirements": "false",
+    "alarm_topic": f"arn:aws:sns:eu-west-1:{ACCOUNT}:pager",
+    "domain": "runs.example.com",
+    "certificate": f"arn:aws:acm:eu-west-1:{ACCOUNT}:certificate/1",
+    "queues": f"arn:aws:sqs:eu-west-1:{ACCOUNT}:orders,arn:aws:sqs:eu-west-1:{ACCOUNT}:mails",
+    "functions": f"arn:aws:lambda:eu-west-1:{ACCOUNT}:function:shop-*",
+    "databases": f"arn:aws:rds:eu-west-1:{ACCOUNT}:cluster:shop",
+    "secrets": f"arn:aws:secretsmanager:eu-west-1:{ACCOUNT}:secret:shop-Ab12Cd",
+}
+
+
+def main(folder: Path) -> None:
+    """`default` and `mailed` by default values, `chosen` by CHOSEN, `bad` with findings."""
+    write(folder / "default", {})
+    write(folder / "mailed", {"alarm_email": "ops@example.com", "requirements": "false"})
+    write(folder / "chosen", CHOSEN)
+    if app.synthesize(careless(folder / "bad")) != 1:
+        raise SystemExit("the careless stack was let through")
+
+
+def write(output: Path, context: dict[str, str]) -> None:
+    """One assembly, by the command that people use."""
+    pairs = [QUICK, *(f"{name}={value}" for name, value in context.items())]
+    arguments = [word for pair in pairs for word in ("--context", pair)]
+    if app.main(["--output", str(output), *arguments]) != 0:
+        raise SystemExit(f"{output.name} could not be synthesized")
+
+
+def careless(output: Path) -> cdk.App:
+    """An app with a queue that any client may use in plain text, and a role that may do all."""
+    careless_app = cdk.App(outdir=str(output))
+    stack = cdk.Stack(careless_app, "Careless")
+    sqs.Queue(stack, "Queue")
+    role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+    role.add_to_policy(iam.PolicyStatement(actions=["dynamodb:*"], resources=["*"]))
+    return careless_app
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
