@@ -13,6 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from examples.order_pipeline.engine import EngineFailed
 from tests.crash.evidence import Evidence
 from tests.crash.story import Unfinished, under_fire
 from tests.crash.verify import Verdict, interrupted, repeats, verify
@@ -33,8 +34,8 @@ def main(arguments: Sequence[str]) -> int:
     home = Path(tempfile.mkdtemp(prefix="stepwell-crash-"))
     try:
         evidence = under_fire(home, options.runs, options.kills, options.seed)
-    except Unfinished as error:
-        console.print(f"{error} (seed {options.seed})", style="bold red")
+    except (Unfinished, EngineFailed) as error:
+        console.print(f"{error} (seed {options.seed})", style="bold red", markup=False)
         return 1
     finally:
         if options.keep:
