@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stepwell_engine.ports import Catalog, Queues, Runs
-from tests.contract.homes import CONCURRENT, HOMES, Home, SqliteHome
+from tests.contract.homes import CONCURRENT, HOMES, WITH_QUEUES, Home, SqliteHome
 
 
 @pytest.fixture(params=HOMES)
@@ -22,9 +22,11 @@ def runs(home: Home) -> Runs:
     return home.runs
 
 
-@pytest.fixture
-def queues(home: Home) -> Queues:
-    return home.queues
+@pytest.fixture(params=WITH_QUEUES)
+def queues(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Queues]:
+    opened = HOMES[request.param](tmp_path)
+    yield opened.queues
+    opened.close()
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from stepwell_engine.adapters.memory.catalog import MemoryCatalog
 from stepwell_engine.adapters.memory.queues import MemoryQueues
 from stepwell_engine.adapters.memory.runs import MemoryRuns
 from stepwell_engine.ports import Catalog, Queues, Runs
+from tests.aws.moto_home import DynamoHome
 
 
 class Home(Protocol):
@@ -80,7 +81,11 @@ class SqliteHome:
 HOMES: dict[str, Callable[[Path], Home]] = {
     "memory": lambda _: MemoryHome(),
     "sqlite": lambda folder: SqliteHome(folder / "stepwell.db"),
+    "dynamodb": lambda _: DynamoHome(),
 }
 
-# Those that several threads may use at once.
+# Those with queues of their own.
+WITH_QUEUES = ("memory", "sqlite")
+
+# Those that several threads may use at once; moto's transactions are not isolated between them.
 CONCURRENT = ("memory", "sqlite")
