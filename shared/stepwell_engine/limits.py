@@ -31,6 +31,9 @@ MAX_SLEEP: Final = 30 * DAY
 MAX_DURATION: Final = 36_500 * DAY  # that is read at all
 MAX_DURATION_TEXT: Final = 100  # characters
 
+CHILDREN_AT_ONCE: Final = 8
+MAX_DEPTH: Final = 5  # a root run has depth 0
+
 # Retries of declared steps: 2 s, doubling, at most an hour, no jitter
 BACKOFF_INITIAL: Final = 2 * SECOND
 BACKOFF_FACTOR: Final = 2

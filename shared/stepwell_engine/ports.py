@@ -4,7 +4,7 @@ Every method of a store may raise Unavailable: the call may then have happened, 
 happen later. Every write is therefore conditional and safe to repeat.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal, Protocol
@@ -57,7 +57,8 @@ class Commit:
     or `cancelled`; and, if `revision` is given, nobody else wrote since (no new mail).
     Then: `commit` + 1, the fields below, the `consumed` mail removed, `lost` back to 0 if
     `progress`, `token` removed if `release`, `until` kept otherwise. `status`, `ready_at`,
-    `wake_at`, `ended_at` left out stay as they are. `blobs` are written before the head.
+    `wake_at`, `ended_at` left out stay as they are. `owes` is set if it is given. `blobs` are
+    written before the head. While a run owes, no write removes its wake_at but `paid`.
     """
 
     run_id: str
@@ -74,6 +75,7 @@ class Commit:
     progress: bool = False
     consumed: tuple[str, ...] = ()
     blobs: tuple[Blob, ...] = ()
+    owes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +136,20 @@ class Runs(Protocol):
         ...
 
     def deliver(
-        self, run_id: str, mail_id: str, mail: Mail, now: int, blob: Blob | None
-    ) -> Written:
+        self,
+        run_id: str,
+        mail_id: str,
+        mail: Mail,
+        now: int,
+        blob: Blob | None,
+        key: str | None = None,
+    ) -> "Delivered | Refused":
         """Put mail: ready_at = 0, wake_at = now, revision + 1.
 
-        Conditions: live, the mailbox holds fewer than MAX_PENDING_SIGNALS, no mail of this id.
+        Conditions: live; no mail of this id; and, for a signal, a mailbox with fewer than
+        MAX_PENDING_SIGNALS. Mail of this id that is still there is Delivered, and nothing moves;
+        so is a `key` (of this run) that mail was delivered with before, also once that is
+        consumed and the run has ended.
         """
         ...
 
@@ -146,7 +157,7 @@ class Runs(Protocol):
         """status = cancelled, ended_at = now, revision + 1. Condition: live.
 
         The lease's token stays, so that the worker in flight can record its outcome, and wake_at
-        with it; without a token wake_at is removed.
+        with it; without a token wake_at is removed. A run with a parent owes: wake_at = now.
         """
         ...
 
@@ -154,6 +165,13 @@ class Runs(Protocol):
         """Settle a cancelled run whose lease is over: journal replaced, token and wake_at gone.
 
         Conditions: cancelled, this token, this commit number; commit + 1.
+        """
+        ...
+
+    def paid(self, run_id: str) -> Written:
+        """The parent has been told: `owes` goes; wake_at is `until` with a token, else none.
+
+        Condition: owes.
         """
         ...
 
@@ -173,6 +191,14 @@ class Runs(Protocol):
     def blob(self, run_id: str, name: str) -> bytes | None:
         """A blob's data."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The mail is or was in the mailbox; `at` is when it was put there first."""
+
+    head: Head | None
+    at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +223,30 @@ class Performer(Protocol):
 
     def perform(self, act: Act) -> Outcome:
         """Try once, within act.timeout ms. Never raises for what the outside world did."""
+        ...
+
+
+class Crew(Protocol):
+    """Does several things at once for one worker. None of it outlives `close`."""
+
+    def start(self, task: Callable[[], None]) -> None:
+        """Begin a task beside those that run. A task raises nothing."""
+        ...
+
+    def wait(self, ms: int | None) -> None:
+        """Until a task has ended that no wait has told of yet, at most `ms` (None: no bound)."""
+        ...
+
+    def close(self) -> None:
+        """Wait for every task."""
+        ...
+
+
+class Crews(Protocol):
+    """Where a worker finds a crew."""
+
+    def open(self) -> Crew:
+        """A crew that costs nothing until it is given a task."""
         ...
 
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.core.decide import Finish, Park, Perform, decide
+from stepwell_engine.core.decide import decide
 from stepwell_engine.core.definition import Definition, Kind, Step
+from stepwell_engine.core.instructions import Finish, Park, Perform
 from stepwell_engine.core.journal import Journal, Record, Stored
 from stepwell_engine.core.outcome import Act, Failed, Outcome, Succeeded
 from stepwell_engine.core.retry import backoff, pause
@@ -32,7 +33,8 @@ def perform(journal: Journal, of: Definition = ONE, now: int = NOW) -> Act:
     decision = decide(of, HEAD, journal, {}, now)
     assert decision.journal is journal
     assert isinstance(decision.next, Perform)
-    return decision.next.act
+    (act,) = decision.next.acts
+    return act
 
 
 def after(outcome: Outcome, journal: Journal = Journal(), of: Definition = ONE) -> Journal:  # noqa: B008  frozen
@@ -212,11 +214,3 @@ def test_a_cancelled_run_whose_worker_is_gone_shows_its_step_as_cancelled() -> N
     stopped = stop(ONE, retrying, NOW + 99)
     assert stopped.records[0].status is StepStatus.CANCELLED
     assert (stopped.records[0].attempt, stopped.open) == (1, ())
-
-
-def test_a_kind_that_is_not_run_fails_the_run_structurally() -> None:
-    odd = definition(Step(0, "a", Kind.FANOUT))
-    decision = decide(odd, HEAD, Journal(), {}, NOW)
-    assert decision.next == Finish(Status.FAILED)
-    assert decision.journal.failure is not None
-    assert "fanout" in decision.journal.failure.message

@@ -178,9 +178,7 @@ def test_a_far_wake_up_is_left_to_the_tick() -> None:
 def test_mail_that_comes_before_the_park_is_read_instead_of_parking() -> None:
     world = World(action(0), Step(1, "w", Kind.WAIT_FOR_SIGNAL, signal="go", timeout=99_000))
     run_id = world.start()
-    world.during = lambda _: void(
-        world.controls.deliver("demo", "orders", run_id, "m1", "go", b'"yes"')
-    )
+    world.during = lambda _: void(world.controls.signal("demo", "orders", run_id, "go", b'"yes"'))
     head = world.turn(run_id)
     assert head.status is Status.SUCCEEDED
     assert dict(head.mail) == {}
@@ -191,7 +189,7 @@ def test_mail_wakes_a_parked_run_without_ending_its_wait() -> None:
     world = World(Step(0, "w", Kind.WAIT_FOR_SIGNAL, signal="go", timeout=99_000))
     run_id = world.start()
     world.turn(run_id)
-    world.controls.deliver("demo", "orders", run_id, "m1", "other", b"1")
+    world.controls.signal("demo", "orders", run_id, "other", b"1")
     head = world.turn(run_id)
     assert (head.status, head.ready_at) == (Status.WAITING, START + 99_000)
 
@@ -283,23 +281,3 @@ def test_the_idempotency_key_limit(size: int, ok: bool) -> None:
     else:
         with pytest.raises(Problem, match="invalid_request"):
             world.starts.start("demo", "orders", b"{}", "k" * size)
-
-
-def test_signals_have_limits_and_need_a_live_run() -> None:
-    world = World(Step(0, "w", Kind.WAIT_FOR_SIGNAL, signal="go", timeout=99_000))
-    run_id = world.start()
-    deliver = world.controls.deliver
-    body = b'"' + b"x" * (limits.MAX_SIGNAL_PAYLOAD - 2) + b'"'
-    deliver("demo", "orders", run_id, "m", "other", body)
-    with pytest.raises(Problem, match="payload_too_large"):
-        deliver("demo", "orders", run_id, "n", "other", body + b" ")
-    for number in range(limits.MAX_PENDING_SIGNALS - 1):
-        deliver("demo", "orders", run_id, f"m{number}", "other", b"1")
-    with pytest.raises(Problem, match="too_many_signals"):
-        deliver("demo", "orders", run_id, "last", "other", b"1")
-    assert deliver("demo", "orders", run_id, "m7", "other", b"1").run_id == run_id
-    with pytest.raises(Problem, match="not_found"):
-        deliver("demo", "elsewhere", run_id, "x", "go", b"1")
-    world.controls.cancel("demo", "orders", run_id)
-    with pytest.raises(Problem, match="run_finished"):
-        deliver("demo", "orders", run_id, "x", "go", b"1")

@@ -9,7 +9,7 @@ from stepwell_engine.core.definition import Definition, Kind, Step
 from stepwell_engine.core.journal import Failure, Journal, Record
 from stepwell_engine.core.run import Head, Status, StepStatus
 from stepwell_engine.service.progress import (
-    current_step,
+    Progress,
     iso,
     last_error,
     reason,
@@ -24,17 +24,18 @@ HEAD = Head("run", "demo", "orders", 1, START)
 DONE = Record(0, StepStatus.SUCCEEDED, 1, START, START + 5)
 
 
+def progress(head: Head, journal: Journal, now: int) -> Progress:
+    records = {record.effect: record for record in (*journal.records, *journal.open)}
+    return Progress(DEFINITION, head, journal, records, now)
+
+
 def rows(head: Head, journal: Journal, now: int = START) -> list[tuple[str, str, int]]:
-    records = {record.ordinal: record for record in (*journal.records, *journal.open)}
-    return [
-        (row.step.key, row.record.status, row.record.attempt)
-        for row in step_rows(DEFINITION, head, journal, records, now)
-    ]
+    shown = step_rows(progress(head, journal, now))
+    return [(row.step.key, row.record.status, row.record.attempt) for row in shown]
 
 
 def why(head: Head, journal: Journal, now: int = START) -> str | None:
-    records = {record.ordinal: record for record in (*journal.records, *journal.open)}
-    return reason(head, current_step(DEFINITION, journal), records, now)
+    return reason(progress(head, journal, now))
 
 
 def held(until: int = START + 60_000, **fields: Any) -> Head:
@@ -76,7 +77,9 @@ def test_a_lease_does_not_make_a_backing_off_step_running() -> None:
     assert why(HEAD, journal) == (
         "retrying step charge at 2023-11-14T22:13:22.000Z, attempt 2 of 5"
     )
-    assert why(HEAD, journal, START + 2_000) == "waiting for a worker to go on at step charge"
+    assert why(HEAD, journal, START + 2_000) == (
+        "waiting for a worker to go on at step charge, attempt 2 of 5"
+    )
 
 
 def test_a_lease_is_in_force_until_its_last_millisecond() -> None:
@@ -104,7 +107,7 @@ def test_a_step_that_was_backing_off_when_its_run_failed_is_cancelled() -> None:
     ceiling = Failure("too many attempts", "step_ceiling", None)
     journal = Journal(open=(retrying,), failure=ceiling)
     head = replace(HEAD, status=Status.FAILED, ended_at=START + 9)
-    (row,) = step_rows(DEFINITION, head, journal, {0: retrying}, START + 9)
+    (row,) = step_rows(progress(head, journal, START + 9))
     assert (row.record.status, row.record.finished_at, row.record.next_at) == (
         StepStatus.CANCELLED,
         START + 9,

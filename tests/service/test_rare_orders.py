@@ -25,11 +25,11 @@ def test_a_signal_that_comes_while_its_wait_expires_is_taken(
     assert world.turn(run_id).status is Status.WAITING
     world.clock.at += 60_000
     commit = world.runs.commit
-    letters = ["mail-1"]
+    letters = [b"7"]
 
     def after_the_signal(written: Commit) -> Written:
         if letters:
-            void(world.controls.deliver("demo", "orders", run_id, letters.pop(), "approved", b"7"))
+            void(world.controls.signal("demo", "orders", run_id, "approved", letters.pop()))
         return commit(written)
 
     monkeypatch.setattr(world.runs, "commit", after_the_signal)

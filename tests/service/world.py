@@ -9,7 +9,7 @@ from stepwell_engine.core.definition import Definition, Kind, Step
 from stepwell_engine.core.journal import Journal
 from stepwell_engine.core.outcome import Act, Outcome, Succeeded
 from stepwell_engine.core.run import Blob, Head
-from stepwell_engine.errors import Unavailable
+from stepwell_engine.errors import Problem, Unavailable
 from stepwell_engine.ports import Commit, Written
 from stepwell_engine.service.advance import Advance
 from stepwell_engine.service.controls import Controls
@@ -79,6 +79,22 @@ class FlakyRuns(MemoryRuns):
         return written
 
 
+class InlineCrews:
+    """A crew that does each task when it is started."""
+
+    def open(self) -> "InlineCrews":
+        return self
+
+    def start(self, task: Callable[[], None]) -> None:
+        task()
+
+    def wait(self, ms: int | None) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
 class World:
     """A run's whole surroundings. `outcomes` are handed out in order, then every act succeeds."""
 
@@ -87,25 +103,50 @@ class World:
         self.runs = FlakyRuns()
         self.hints = MemoryDispatcher(self.clock)
         self.definition = Definition("demo", "orders", 1, steps)
+        self.others: dict[str, Definition] = {}
         self.acts: list[Act] = []
         self.outcomes: list[Outcome] = []
         self.during: Callable[[Act], None] = lambda _: None
         ids = CountedIds()
         performers = dict.fromkeys(Kind, self)
-        self.advance = Advance(self.runs, self, performers, self.hints, self.clock, ids)
+        self.advance = Advance(
+            self.runs, self, performers, InlineCrews(), self.hints, self.clock, ids
+        )
         self.starts = Starts(self.runs, self, self.hints, self.clock, ids)
-        self.controls = Controls(self.runs, self.hints, self.clock)
+        self.controls = Controls(self.runs, self.hints, self.clock, ids)
 
     def enabled(self, project: str, workflow: str) -> int:
+        if workflow != "orders" and workflow not in self.others:
+            raise Problem("not_found", f"there is no workflow {workflow}")
         return 1
 
     def load(self, project: str, workflow: str, version: int) -> Definition:
-        return self.definition
+        return self.others.get(workflow, self.definition)
 
     def perform(self, act: Act) -> Outcome:
         self.acts.append(act)
         self.during(act)
         return self.outcomes.pop(0) if self.outcomes else Succeeded(b"%d" % len(self.acts))
+
+    def add(self, workflow: str, *steps: Step) -> None:
+        """Another workflow of the project."""
+        self.others[workflow] = Definition("demo", workflow, 1, steps)
+
+    def drain(self) -> None:
+        """Follow the hints, skipping the time between them, until none is left."""
+        for _ in range(1_000):
+            at = self.hints.next_at()
+            if at is None:
+                return
+            self.clock.at = max(self.clock.at, at)
+            hint = self.hints.pop_due(self.clock.at)
+            assert hint is not None
+            self.advance.run(hint.run_id, hint.project, 60_000)
+        raise AssertionError("the hints do not end")
+
+    def children(self, workflow: str) -> list[Head]:
+        """The runs of a workflow, oldest first."""
+        return self.runs.list("demo", workflow, None, 100, None)[::-1]
 
     def start(self) -> str:
         return self.starts.start("demo", "orders", b"{}").head.run_id

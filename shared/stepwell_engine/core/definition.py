@@ -62,3 +62,8 @@ class Definition:
     def flat(self) -> tuple[Step, ...]:
         """All steps in definition order, so that `flat[ordinal]` is the step."""
         return tuple(step for top in self.steps for step in (top, *top.children))
+
+    @cached_property
+    def owners(self) -> tuple[int, ...]:
+        """By ordinal, the index of the top-level step that it is, or belongs to."""
+        return tuple(index for index, top in enumerate(self.steps) for _ in (top, *top.children))

@@ -19,10 +19,13 @@ _CODES: Final = {
     StepStatus.SUCCEEDED: "s",
     StepStatus.FAILED: "f",
     StepStatus.CANCELLED: "c",
+    StepStatus.PENDING: "p",
     StepStatus.RETRYING: "r",
     StepStatus.SLEEPING: "z",
     StepStatus.WAITING: "w",
 }
+_CELLS: Final = 11  # of a record
+_PLAIN: Final = (0, 0, None, 0)  # no fan-out, no rollback: not stored
 _STATUSES: Final = {code: status for status, code in _CODES.items()}
 
 
@@ -35,11 +38,21 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """The output of a join: put together from its children's when somebody reads it."""
+
+
+Output = bytes | Stored | Joined
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """One step, as far as it has come. Times in ms since the epoch.
 
     `attempt` counts the recorded attempts; `started_at` is when the first of them began;
     `next_at` is when a backoff or a sleep ends, or a wait expires. `output` is compact JSON.
+    `undo`: this is the step's compensation. `child`: the latest run that a sub-workflow step
+    started; while the record is pending that run may not exist yet.
     """
 
     ordinal: int
@@ -47,10 +60,17 @@ class Record:
     attempt: int = 0
     started_at: int | None = None
     finished_at: int | None = None
-    output: bytes | Stored | None = None
+    output: Output | None = None
     error: str | None = None
     code: str | None = None
     next_at: int | None = None
+    child: str | None = None
+    undo: bool = False
+
+    @property
+    def effect(self) -> tuple[int, bool]:
+        """Which record of the run this is: there is one per step, one per compensation."""
+        return self.ordinal, self.undo
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +89,15 @@ class PageRef:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a run fails. `ordinal` is the failed step's, None for a structural failure."""
+    """Why a run fails. `ordinal` is the failed step's, None for a structural failure.
+
+    `stuck`: a compensation failed for good, the rollback stopped there.
+    """
 
     message: str
     code: str | None
     ordinal: int | None
+    stuck: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +105,11 @@ class Journal:
     """`position` is the index of the current top-level step. `records` are finished steps, in
     the order in which they finished, those on `pages` before them; `open` are begun, unfinished
     ones. `attempts` counts every executed attempt of the run.
+
+    Of the fan-out that the run is in: `done` has a bit for each child that succeeded, `size` is
+    how many bytes its join's output has so far. Of a run that is being unwound: `undo` is the
+    index of the top-level step whose compensation is next, -1 when all are undone (None: nothing
+    was undone yet), and `undone` has a bit for each child of that fan-out that is undone.
     """
 
     position: int = 0
@@ -89,10 +118,14 @@ class Journal:
     open: tuple[Record, ...] = ()
     pages: tuple[PageRef, ...] = ()
     failure: Failure | None = None
+    done: int = 0
+    size: int = 0
+    undo: int | None = None
+    undone: int = 0
 
-    def opened(self, ordinal: int) -> Record | None:
-        """The open record of a step."""
-        return next((record for record in self.open if record.ordinal == ordinal), None)
+    def opened(self, ordinal: int, undo: bool = False) -> Record | None:
+        """The open record of a step, or of its compensation."""
+        return next((record for record in self.open if record.effect == (ordinal, undo)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +147,8 @@ def pack(journal: Journal, base: int, token: str, write: int) -> Packed:
     records = []
     for record in journal.records:
         if isinstance(record.output, bytes) and len(record.output) > limits.INLINE_OUTPUT:
-            blob = Blob(f"o.{token}.{write}.{record.ordinal}", record.output)
+            name = f"{record.ordinal}{'u' if record.undo else ''}"
+            blob = Blob(f"o.{token}.{write}.{name}", record.output)
             blobs.append(blob)
             record = replace(record, output=Stored(blob.name, len(blob.data)))  # noqa: PLW2901
         records.append(record)
@@ -141,7 +175,8 @@ def decode(data: bytes, base: int) -> Journal:
     fields = json.loads(_expand(data))
     if fields[0] > limits.FORMAT:
         raise NewerFormat("a run's journal", fields[0], limits.FORMAT)
-    _, position, attempts, failure, pages, records, opened = fields
+    _, position, attempts, failure, pages, records, opened, *branching = fields
+    done, size, undo, undone = branching or (0, 0, None, 0)
     return Journal(
         position=position,
         attempts=attempts,
@@ -149,6 +184,10 @@ def decode(data: bytes, base: int) -> Journal:
         open=tuple(_record(row, base) for row in opened),
         pages=tuple(PageRef(*page) for page in pages),
         failure=Failure(*failure) if failure else None,
+        done=done,
+        size=size,
+        undo=undo,
+        undone=undone,
     )
 
 
@@ -164,13 +203,20 @@ def _text(journal: Journal, base: int) -> str:
             limits.FORMAT,
             journal.position,
             journal.attempts,
-            [failure.message, failure.code, failure.ordinal] if failure else None,
+            _failure(failure) if failure else None,
             [[page.token, page.write, page.count] for page in journal.pages],
         ],
         ensure_ascii=False,
         separators=(",", ":"),
     )
-    return f"{head[:-1]},{_rows(journal.records, base)},{_rows(journal.open, base)}]"
+    branching = (journal.done, journal.size, journal.undo, journal.undone)
+    tail = "," + json.dumps(branching)[1:-1].replace(" ", "") if branching != _PLAIN else ""
+    return f"{head[:-1]},{_rows(journal.records, base)},{_rows(journal.open, base)}{tail}]"
+
+
+def _failure(failure: Failure) -> list[Any]:
+    cells = [failure.message, failure.code, failure.ordinal]
+    return [*cells, True] if failure.stuck else cells
 
 
 def _rows(records: Sequence[Record], base: int) -> str:
@@ -186,6 +232,8 @@ def _row(record: Record, base: int) -> str:
             output = f"[{inline.decode()}]"
         case Stored(blob, size):
             output = f'["{blob}",{size}]'
+        case Joined():
+            output = "[]"
     cells = [
         str(record.ordinal),
         f'"{_CODES[record.status]}"',
@@ -196,6 +244,8 @@ def _row(record: Record, base: int) -> str:
         _cell(record.error),
         _cell(record.code),
         _cell(_since(record.next_at, base)),
+        _cell(record.child),
+        "1" if record.undo else "null",
     ]
     while cells[-1] == "null":
         cells.pop()
@@ -209,9 +259,9 @@ def _cell(value: str | int | None) -> str:
 
 
 def _record(row: list[Any], base: int) -> Record:
-    ordinal, status, attempt, started, finished, output, error, code, next_at = row + [None] * (
-        9 - len(row)
-    )
+    ordinal, status, attempt, started, finished, output, error, code, next_at, child, undo = row + [
+        None
+    ] * (_CELLS - len(row))
     return Record(
         ordinal=ordinal,
         status=_STATUSES[status],
@@ -222,12 +272,16 @@ def _record(row: list[Any], base: int) -> Record:
         error=error,
         code=code,
         next_at=None if next_at is None else base + next_at,
+        child=child,
+        undo=undo is not None,
     )
 
 
-def _output(cell: list[Any] | None) -> bytes | Stored | None:
+def _output(cell: list[Any] | None) -> Output | None:
     if cell is None:
         return None
+    if not cell:
+        return Joined()
     if len(cell) == 1:
         return jsonvalue.encode(cell[0])
     return Stored(*cell)

@@ -12,7 +12,7 @@ class Act:
 
     `effect_id` (`run:step`, or `run:compensate:step`) is the same on every attempt: the
     idempotency key for the world outside. `timeout` in ms bounds the whole attempt.
-    `secret` is sealed text.
+    `secret` is sealed text. `undo`: the step's compensation.
     """
 
     project: str
@@ -27,6 +27,7 @@ class Act:
     payload: Any
     secret: str | None
     timeout: int
+    undo: bool = False
 
 
 @dataclass(frozen=True, slots=True)

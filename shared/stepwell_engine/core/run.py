@@ -68,7 +68,9 @@ class Head:
     `token` and `until` are the lease (`until` is meaningless without a token). `revision` counts
     what others did (mail, cancel), `commit` what the lease's holders wrote; `lost` counts the
     leases lost since the last recorded outcome. `journal` is opaque to stores (core.journal).
-    `input` is inline JSON, or None if it is in the blob `input`.
+    `input` is inline JSON, or None if it is in the blob `input`. `parent` is the run that started
+    this one by a sub-workflow step, `depth` how many runs are above; `owes`: the run has ended and
+    its parent has not been told yet.
     """
 
     run_id: str
@@ -90,6 +92,9 @@ class Head:
     input: bytes | None = None
     idempotency_key: str | None = None
     test: bool = False
+    parent: str | None = None
+    depth: int = 0
+    owes: bool = False
     format: int = 1
 
     @property

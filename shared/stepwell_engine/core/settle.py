@@ -3,12 +3,23 @@
 from dataclasses import replace
 
 from stepwell_engine import limits
-from stepwell_engine.core.decide import fail_step, finish_step, without
-from stepwell_engine.core.definition import Definition
+from stepwell_engine.core.compensate import finish_compensation, is_undone
+from stepwell_engine.core.definition import Definition, Kind, Step
+from stepwell_engine.core.fanout import finish_child, is_done
 from stepwell_engine.core.journal import Journal, Record
 from stepwell_engine.core.outcome import Act, Failed, Outcome, Succeeded
-from stepwell_engine.core.retry import pause
 from stepwell_engine.core.run import StepStatus
+from stepwell_engine.core.transitions import (
+    attempts_left,
+    cancel_open,
+    failed_record,
+    finish_step,
+    record_failure,
+    record_finished,
+    record_open,
+    retrying_record,
+    succeeded_record,
+)
 
 
 def settle(
@@ -16,93 +27,90 @@ def settle(
 ) -> Journal:
     """The journal with the outcome recorded, and the position that follows from it.
 
-    An outcome that is not of the step and attempt that are next is recorded already: dropped.
+    An outcome that the run does not wait for (it is recorded already) is dropped.
     """
-    if not _is_next(definition, journal, act):
+    if not _awaited(definition, journal, act):
         return journal
     record = _begun(journal, act, started)
     journal = replace(journal, attempts=journal.attempts + 1)
     outcome = _bounded(outcome)
-    if isinstance(outcome, Succeeded):
-        return finish_step(journal, _succeeded(record, outcome, now))
-    step = definition.flat[act.ordinal]
-    if not outcome.retryable or act.attempt >= step.max_attempts:
-        return fail_step(journal, record, outcome.message, outcome.code, now)
-    waiting = replace(
-        record,
-        status=StepStatus.RETRYING,
-        next_at=now + pause(act.attempt, outcome.retry_after),
-        error=outcome.message[: limits.MAX_ERROR_TEXT],
-        code=outcome.code,
-    )
-    return replace(journal, open=(*without(journal.open, act.ordinal), waiting))
+    if isinstance(outcome, Failed):
+        if attempts_left(_step(definition, act), record, outcome):
+            return record_open(journal, retrying_record(record, outcome, now))
+        failed = failed_record(record, outcome.message, outcome.code, now)
+        return record_failure(definition, journal, failed)
+    done = succeeded_record(record, outcome.output, now)
+    if act.undo:
+        return finish_compensation(definition, journal, done)
+    if definition.steps[journal.position].ordinal == act.ordinal:
+        return finish_step(journal, done)
+    return finish_child(definition, journal, done, outcome.output)
 
 
 def settle_cancelled(
     definition: Definition, journal: Journal, act: Act, outcome: Outcome, started: int, now: int
 ) -> Journal:
-    """Record what a cancelled run's step in flight came to; the position stays."""
-    if not _is_next(definition, journal, act):
+    """Record what a cancelled run's act in flight came to; nothing moves."""
+    if not _awaited(definition, journal, act) or any(
+        record.effect == (act.ordinal, act.undo) for record in journal.records
+    ):
         return journal
     record = _begun(journal, act, started)
     outcome = _bounded(outcome)
     done = (
-        _succeeded(record, outcome, now)
+        succeeded_record(record, outcome.output, now)
         if isinstance(outcome, Succeeded)
-        else replace(
-            record,
-            status=StepStatus.FAILED,
-            finished_at=now,
-            next_at=None,
-            error=outcome.message[: limits.MAX_ERROR_TEXT],
-            code=outcome.code,
-        )
+        else failed_record(record, outcome.message, outcome.code, now)
     )
-    return replace(
-        journal,
-        attempts=journal.attempts + 1,
-        records=(*journal.records, done),
-        open=without(journal.open, act.ordinal),
-    )
+    return replace(record_finished(journal, done), attempts=journal.attempts + 1)
 
 
 def stop(definition: Definition, journal: Journal, now: int) -> Journal:
-    """Close the journal of a cancelled run: the step it stood at becomes cancelled."""
+    """Close the journal of a cancelled run: what it stood at becomes cancelled."""
+    journal = cancel_open(journal, now)
     if journal.failure is not None or journal.position >= len(definition.steps):
         return journal
     ordinal = definition.steps[journal.position].ordinal
-    record = journal.opened(ordinal) or Record(ordinal, StepStatus.CANCELLED)
-    done = replace(record, status=StepStatus.CANCELLED, finished_at=now, next_at=None)
-    return replace(journal, records=(*journal.records, done), open=without(journal.open, ordinal))
+    if any(record.effect == (ordinal, False) for record in journal.records):
+        return journal
+    return record_finished(journal, Record(ordinal, StepStatus.CANCELLED, finished_at=now))
 
 
-def _is_next(definition: Definition, journal: Journal, act: Act) -> bool:
+def _awaited(definition: Definition, journal: Journal, act: Act) -> bool:
+    """Whether this attempt is the next one of something that the run is trying now."""
+    if act.undo and (journal.failure is None or is_undone(definition, journal, act.ordinal)):
+        return False
+    if not act.undo and not _is_current(definition, journal, act):
+        return False
+    if any(record.effect == (act.ordinal, act.undo) for record in journal.records):
+        return False
+    opened = journal.opened(act.ordinal, act.undo)
+    return act.attempt == (opened.attempt if opened else 0) + 1
+
+
+def _is_current(definition: Definition, journal: Journal, act: Act) -> bool:
     if journal.failure is not None or journal.position >= len(definition.steps):
         return False
-    if any(record.ordinal == act.ordinal for record in journal.records):
+    top = definition.steps[journal.position]
+    if top.kind is not Kind.JOIN:
+        return top.ordinal == act.ordinal
+    index = journal.position - 1
+    parent = definition.steps[index]
+    if definition.owners[act.ordinal] != index or act.ordinal == parent.ordinal:
         return False
-    opened = journal.opened(act.ordinal)
-    attempts = opened.attempt if opened else 0
-    return definition.steps[journal.position].ordinal == act.ordinal and act.attempt == attempts + 1
+    return not is_done(parent, definition.flat[act.ordinal], journal)
+
+
+def _step(definition: Definition, act: Act) -> Step:
+    step = definition.flat[act.ordinal]
+    return (step.compensate or step) if act.undo else step
 
 
 def _begun(journal: Journal, act: Act, started: int) -> Record:
-    opened = journal.opened(act.ordinal) or Record(
-        act.ordinal, StepStatus.RETRYING, started_at=started
+    opened = journal.opened(act.ordinal, act.undo) or Record(
+        act.ordinal, StepStatus.RETRYING, started_at=started, undo=act.undo
     )
     return replace(opened, attempt=act.attempt)
-
-
-def _succeeded(record: Record, outcome: Succeeded, now: int) -> Record:
-    return replace(
-        record,
-        status=StepStatus.SUCCEEDED,
-        finished_at=now,
-        next_at=None,
-        output=outcome.output,
-        error=None,
-        code=None,
-    )
 
 
 def _bounded(outcome: Outcome) -> Outcome:

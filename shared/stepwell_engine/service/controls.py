@@ -1,23 +1,55 @@
 """What a user does to a run: cancel it, send it a signal."""
 
+import uuid
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
 from stepwell_engine import limits
+from stepwell_engine.core.fields import SIGNAL_NAME
 from stepwell_engine.core.run import Blob, Head, Mail
 from stepwell_engine.errors import Problem
-from stepwell_engine.ports import Clock, Dispatcher, Done, Runs
+from stepwell_engine.ports import Clock, Delivered, Dispatcher, Done, Ids, Runs
+from stepwell_engine.service.records import journal_of, live_children
 from stepwell_engine.service.repeat import repeat
+from stepwell_engine.service.starts import check_key
+
+_SIGNALS: Final = uuid.UUID("0192f3c1-7a6e-7c52-8d11-5e2b4f60a9d3")  # the space of keyed ids
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A signal that a run has or had in its mailbox. `created_at`: when it came first."""
+
+    id: str
+    run_id: str
+    name: str
+    created_at: int
 
 
 class Controls:
     """Direct updates of a run, without its lease."""
 
-    def __init__(self, runs: Runs, dispatcher: Dispatcher, clock: Clock) -> None:
+    def __init__(self, runs: Runs, dispatcher: Dispatcher, clock: Clock, ids: Ids) -> None:
         self._runs = runs
         self._dispatcher = dispatcher
         self._clock = clock
+        self._ids = ids
 
-    def cancel(self, project: str, workflow: str, run_id: str) -> Head:
-        """Cancel a live run. Problem: not_found, run_finished."""
+    def cancel(self, project: str, workflow: str, run_id: str, cascade: bool = False) -> Head:
+        """Cancel a live run, and with `cascade` the child runs that it waits for.
+
+        Problem: not_found, run_finished.
+        """
         self._find(project, workflow, run_id)
+        head = self._cancel(run_id)
+        if head.owes:
+            self._dispatcher.hint(run_id, project)
+        if cascade:
+            self._cancel_children(head)
+        return head
+
+    def _cancel(self, run_id: str) -> Head:
         tries = 0
 
         def once() -> Head:
@@ -35,32 +67,48 @@ class Controls:
 
         return repeat(self._clock, once)
 
-    def deliver(
-        self, project: str, workflow: str, run_id: str, mail_id: str, name: str, payload: bytes
-    ) -> Head:
-        """Put a signal into a live run's mailbox. `payload` is compact JSON.
+    def _cancel_children(self, head: Head) -> None:
+        for child in live_children(journal_of(head)):
+            try:
+                cancelled = self._cancel(child)
+            except Problem:  # it ended, or was never started: nothing of it is left to stop
+                continue
+            self._dispatcher.hint(child, head.project)
+            self._cancel_children(cancelled)
 
-        Problem: not_found, run_finished, payload_too_large, too_many_signals.
+    def signal(
+        self,
+        project: str,
+        workflow: str,
+        run_id: str,
+        name: str,
+        payload: bytes,
+        idempotency_key: str | None = None,
+    ) -> Signal:
+        """Put a signal into a run's mailbox, once for an idempotency key. `payload`: compact JSON.
+
+        Without a key the store is asked once: an answer that got lost is Unavailable, and
+        whoever repeats the call sends another signal.
+        Problem: not_found, run_finished, invalid_request, payload_too_large, too_many_signals.
         """
+        _check(name, payload, idempotency_key)
         head = self._find(project, workflow, run_id)
-        if len(payload) > limits.MAX_SIGNAL_PAYLOAD:
-            raise Problem(
-                "payload_too_large",
-                f"the signal's payload has {len(payload)} bytes of JSON, "
-                f"at most {limits.MAX_SIGNAL_PAYLOAD} are allowed",
-            )
         now = self._clock.now()
+        signal_id = (
+            self._ids.run_id()
+            if idempotency_key is None
+            else str(uuid.uuid5(_SIGNALS, f"{run_id}:{idempotency_key}"))
+        )
         inline = len(payload) <= limits.INLINE_MAIL
-        blob = None if inline else Blob(f"m.{mail_id}", payload)
+        blob = None if inline else Blob(f"m.{signal_id}", payload)
         mail = Mail("signal", name, now, payload if inline else None, blob.name if blob else None)
-        written = self._runs.deliver(run_id, mail_id, mail, now, blob)
-        if isinstance(written, Done):
+        deliver = partial(self._runs.deliver, run_id, signal_id, mail, now, blob, idempotency_key)
+        delivered = deliver() if idempotency_key is None else repeat(self._clock, deliver)
+        if isinstance(delivered, Delivered):
             self._dispatcher.hint(run_id, project)
-            return written.head
-        if written.head is None or not written.head.live:
-            raise _finished(written.head or head)
-        if mail_id in written.head.mail:
-            return written.head
+            return Signal(signal_id, run_id, name, delivered.at)
+        if delivered.head is None or not delivered.head.live:
+            raise _finished(delivered.head or head)
         raise Problem(
             "too_many_signals",
             f"{limits.MAX_PENDING_SIGNALS} signals of this run are not consumed yet, "
@@ -72,6 +120,19 @@ class Controls:
         if head is None or head.project != project or head.workflow != workflow:
             raise Problem("not_found", f'there is no run "{run_id}" of workflow "{workflow}"')
         return head
+
+
+def _check(name: str, payload: bytes, key: str | None) -> None:
+    fault = SIGNAL_NAME.fault("signal", name)
+    if fault is not None:
+        raise Problem("invalid_request", fault)
+    check_key(key)
+    if len(payload) > limits.MAX_SIGNAL_PAYLOAD:
+        raise Problem(
+            "payload_too_large",
+            f"the signal's payload has {len(payload)} bytes of JSON, "
+            f"at most {limits.MAX_SIGNAL_PAYLOAD} are allowed",
+        )
 
 
 def _finished(head: Head) -> Problem:

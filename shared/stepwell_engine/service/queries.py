@@ -1,27 +1,28 @@
 """Reading runs: lists, details, and waiting for a run to end."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from stepwell_engine import limits
-from stepwell_engine.core import journal as journals
 from stepwell_engine.core.definition import Definition
 from stepwell_engine.core.excerpt import excerpt
-from stepwell_engine.core.journal import Journal, Record, Stored
+from stepwell_engine.core.journal import Joined, Journal, Stored
 from stepwell_engine.core.run import Head, Status
 from stepwell_engine.errors import Problem
 from stepwell_engine.ports import Clock, Runs
 from stepwell_engine.service.cursors import cursor, foreign, number_place, page, text_place
 from stepwell_engine.service.definitions import Workflows
 from stepwell_engine.service.progress import (
+    Progress,
     StepRow,
-    current_step,
+    compensation_state,
     last_error,
     reason,
     step_rows,
 )
+from stepwell_engine.service.records import RunReader, journal_of
 from stepwell_engine.service.repeat import repeat
 
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -49,6 +50,7 @@ class RunDetail:
     run: RunRow
     input: bytes
     output: bytes | None
+    compensation: str
     started_at: int | None
     reason: str | None
     steps: Sequence[StepRow]
@@ -57,13 +59,10 @@ class RunDetail:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A run with everything recorded of it, by ordinal, and a row per step."""
+    """A run with everything recorded of it, and a row per step."""
 
-    head: Head
-    journal: Journal
-    records: Mapping[int, Record]
+    progress: Progress
     rows: Sequence[StepRow]
-    reason: str | None
 
 
 class Queries:
@@ -73,6 +72,7 @@ class Queries:
         self._runs = runs
         self._workflows = workflows
         self._clock = clock
+        self._reader = RunReader(runs, clock)
 
     def list(
         self, project: str, workflow: str, given: str | None, limit: int, status: Status | None
@@ -93,7 +93,7 @@ class Queries:
             for count, head in enumerate(heads[:limit], 1):
                 before = head.run_id
                 if status in (None, head.shown_status(now)):
-                    found.append(_row(head, _journal(head), now))
+                    found.append(_row(head, journal_of(head), now))
                     if len(found) == limit:
                         return found, cursor(_RUNS, before) if count < len(heads) else None
             if len(heads) <= limit:
@@ -112,14 +112,16 @@ class Queries:
             now = self._clock.now()
             head = self._find(project, workflow, run_id)
         read = self._read(head, now)
-        started = [one.started_at for one in read.records.values() if one.started_at is not None]
+        run = read.progress
+        started = [one.started_at for one in run.records.values() if one.started_at is not None]
         steps, steps_cursor = self._page(read, None, limits.MAX_STEPS_IN_DETAIL)
         return RunDetail(
-            run=_row(head, read.journal, now),
-            input=head.input if head.input is not None else self._blob(head, "input"),
-            output=self._output(read),
+            run=_row(head, run.journal, now),
+            input=head.input if head.input is not None else self._reader.blob(head, "input"),
+            output=self._reader.run_output(head, run.definition, run.records),
+            compensation=compensation_state(run),
             started_at=min(started, default=None),
-            reason=read.reason,
+            reason=reason(run),
             steps=steps,
             steps_cursor=steps_cursor,
         )
@@ -143,22 +145,10 @@ class Queries:
         return head
 
     def _read(self, head: Head, now: int) -> _Read:
-        journal = _journal(head)
-        finished = [
-            record
-            for page in journal.pages
-            for record in journals.decode_page(self._blob(head, page.blob), head.created_at)
-        ]
-        every = (*finished, *journal.records, *journal.open)
-        records = {record.ordinal: record for record in every}
-        definition = self._definition(head)
-        return _Read(
-            head,
-            journal,
-            records,
-            list(step_rows(definition, head, journal, records, now)),
-            reason(head, current_step(definition, journal), records, now),
-        )
+        journal = journal_of(head)
+        records = self._reader.records(head, journal)
+        progress = Progress(self._definition(head), head, journal, records, now)
+        return _Read(progress, list(step_rows(progress)))
 
     def _definition(self, head: Head) -> Definition:
         """The run's version; without steps if it cannot be read, which the run then failed of."""
@@ -170,35 +160,32 @@ class Queries:
     def _page(
         self, read: _Read, after: int | None, limit: int
     ) -> tuple[Sequence[StepRow], str | None]:
-        rows = [row for row in read.rows if after is None or row.step.ordinal > after]
-        shown, following = page(_STEPS, rows, limit, lambda row: row.step.ordinal, _size)
-        return [replace(row, output=self._step_output(read.head, row)) for row in shown], following
+        rows = [row for row in read.rows if after is None or _place(row) > after]
+        shown, following = page(_STEPS, rows, limit, _place, _size)
+        return [self._with_output(read.progress, row) for row in shown], following
 
-    def _output(self, read: _Read) -> bytes | None:
-        """The run's: that of the last step, in definition order, that produced one."""
-        for row in reversed(read.rows):
-            if row.record.output is not None:
-                return self._step_output(read.head, row)
-        return None
-
-    def _step_output(self, head: Head, row: StepRow) -> bytes | None:
+    def _with_output(self, run: Progress, row: StepRow) -> StepRow:
         output = row.record.output
-        return self._blob(head, output.blob) if isinstance(output, Stored) else output
+        if output is None:
+            return row
+        step = run.definition.flat[row.record.ordinal]
+        found = self._reader.output(run.head, run.definition, run.records, step, output)
+        return replace(row, output=found)
 
-    def _blob(self, head: Head, name: str) -> bytes:
-        data = repeat(self._clock, lambda: self._runs.blob(head.run_id, name))
-        if data is None:
-            raise LookupError(f'run "{head.run_id}" refers to a blob "{name}" that is gone')
-        return data
+
+def _place(row: StepRow) -> int:
+    """In definition order, a compensation right after its step."""
+    return 2 * row.record.ordinal + row.record.undo
 
 
 def _size(row: StepRow) -> int:
-    output = row.record.output
-    return output.size if isinstance(output, Stored) else len(output or b"")
-
-
-def _journal(head: Head) -> Journal:
-    return journals.decode(head.journal, head.created_at)
+    match row.record.output:
+        case Stored(size=size):
+            return size
+        case Joined():
+            return limits.MAX_OUTPUT
+        case inline:
+            return len(inline or b"")
 
 
 def _row(head: Head, journal: Journal, now: int) -> RunRow:

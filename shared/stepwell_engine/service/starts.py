@@ -95,6 +95,11 @@ def _check(data: bytes, key: str | None) -> None:
             "payload_too_large",
             f"input has {len(data)} bytes of JSON, at most {limits.MAX_INPUT} are allowed",
         )
+    check_key(key)
+
+
+def check_key(key: str | None) -> None:
+    """Problem `invalid_request` for an idempotency key of a wrong length."""
     if key is not None and not 1 <= len(key) <= limits.MAX_IDEMPOTENCY_KEY:
         raise Problem(
             "invalid_request",

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from stepwell_engine.core.run import Blob, Head, Mail, Status
 from stepwell_engine.errors import NewerFormat
 from stepwell_engine.limits import CLOCK_MARGIN, FORMAT, MAX_PENDING_SIGNALS
-from stepwell_engine.ports import KEEP, Commit, Done, Due, Refused, Written
+from stepwell_engine.ports import KEEP, Commit, Delivered, Done, Due, Refused, Written
 
 
 class MemoryRuns:
@@ -22,6 +22,7 @@ class MemoryRuns:
         self._heads: dict[str, Head] = {}
         self._blobs: dict[tuple[str, str], bytes] = {}
         self._keys: dict[tuple[str, str, str], str] = {}
+        self._delivered_keys: dict[tuple[str, str], int] = {}
 
     # --- conditions ---------------------------------------------------------------------------
 
@@ -51,8 +52,8 @@ class MemoryRuns:
             and not unseen
         )
 
-    def _may_deliver(self, head: Head, mail_id: str) -> bool:
-        return head.live and len(head.mail) < MAX_PENDING_SIGNALS and mail_id not in head.mail
+    def _may_deliver(self, head: Head, mail: Mail) -> bool:
+        return head.live and (mail.kind != "signal" or len(head.mail) < MAX_PENDING_SIGNALS)
 
     def _may_cancel(self, head: Head) -> bool:
         return head.live
@@ -76,13 +77,18 @@ class MemoryRuns:
             journal=commit.journal,
             status=head.status if commit.status is None else commit.status,
             ready_at=head.ready_at if commit.ready_at is None else commit.ready_at,
-            wake_at=head.wake_at if commit.wake_at is KEEP else commit.wake_at,
+            wake_at=self._wake_at(head, commit),
             ended_at=head.ended_at if commit.ended_at is None else commit.ended_at,
             token=None if commit.release else head.token,
             until=0 if commit.release else head.until,
             lost=0 if commit.progress else head.lost,
+            owes=commit.owes or head.owes,
             mail=MappingProxyType(left),
         )
+
+    def _wake_at(self, head: Head, commit: Commit) -> int | None:
+        owes = head.owes and commit.wake_at is None
+        return head.wake_at if commit.wake_at is KEEP or owes else commit.wake_at
 
     def _delivered(self, head: Head, mail_id: str, mail: Mail, now: int) -> Head:
         return replace(
@@ -94,17 +100,24 @@ class MemoryRuns:
         )
 
     def _cancelled(self, head: Head, now: int) -> Head:
+        kept = None if head.token is None else head.wake_at
         return replace(
             head,
             status=Status.CANCELLED,
             ended_at=now,
             revision=head.revision + 1,
-            wake_at=None if head.token is None else head.wake_at,
+            owes=head.parent is not None,
+            wake_at=kept if head.parent is None else now,
         )
 
     def _closed(self, head: Head, journal: bytes) -> Head:
         return replace(
-            head, journal=journal, commit=head.commit + 1, token=None, until=0, wake_at=None
+            head,
+            journal=journal,
+            commit=head.commit + 1,
+            token=None,
+            until=0,
+            wake_at=head.wake_at if head.owes else None,
         )
 
     # --- the port -----------------------------------------------------------------------------
@@ -160,15 +173,28 @@ class MemoryRuns:
             return self._put(self._committed(head, commit), commit.blobs)
 
     def deliver(
-        self, run_id: str, mail_id: str, mail: Mail, now: int, blob: Blob | None
-    ) -> Written:
+        self,
+        run_id: str,
+        mail_id: str,
+        mail: Mail,
+        now: int,
+        blob: Blob | None,
+        key: str | None = None,
+    ) -> Delivered | Refused:
         """Put mail, and wake the run."""
         with self._lock:
             head = self._read(run_id)
-            if head is None or not self._may_deliver(head, mail_id):
+            before = None if key is None else self._delivered_keys.get((run_id, key))
+            if before is not None:
+                return Delivered(head, before)
+            if head is not None and mail_id in head.mail:
+                return Delivered(head, head.mail[mail_id].at)
+            if head is None or not self._may_deliver(head, mail):
                 return Refused(head)
+            if key is not None:
+                self._delivered_keys[run_id, key] = mail.at
             after = self._delivered(head, mail_id, mail, now)
-            return self._put(after, () if blob is None else (blob,))
+            return Delivered(self._put(after, () if blob is None else (blob,)).head, mail.at)
 
     def cancel(self, run_id: str, now: int) -> Written:
         """End a live run; its lease stays."""
@@ -185,6 +211,15 @@ class MemoryRuns:
             if head is None or not self._may_close(head, token, commit):
                 return Refused(head)
             return self._put(self._closed(head, journal))
+
+    def paid(self, run_id: str) -> Written:
+        """The parent has been told."""
+        with self._lock:
+            head = self._read(run_id)
+            if head is None or not head.owes:
+                return Refused(head)
+            wake_at = None if head.token is None else head.until
+            return self._put(replace(head, owes=False, wake_at=wake_at))
 
     def due(self, before: int, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
         """A page of the heads with wake_at <= before, by (wake_at, run_id)."""

@@ -1,0 +1,83 @@
+"""Trying actions: one top-level step, the children of a fan-out, compensations. Pure.
+
+All are a list of effects still to be done; some of it may be in flight, some of it backs off.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stepwell_engine import limits
+from stepwell_engine.core.definition import Step
+from stepwell_engine.core.instructions import Park, Perform, Scene, Turn
+from stepwell_engine.core.journal import Journal, Record
+from stepwell_engine.core.run import Status, StepStatus
+from stepwell_engine.core.transitions import act, ends, fail_run, failed_record, record_failure
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """An action to be done: a step, or a compensation (whose ordinal is that of its step)."""
+
+    step: Step
+    undo: bool = False
+
+    @property
+    def key(self) -> tuple[int, bool]:
+        """Which record it makes."""
+        return self.step.ordinal, self.undo
+
+
+def attempt_all(scene: Scene, journal: Journal, todo: Sequence[Effect]) -> Turn:
+    """Try what can be tried now, at most CHILDREN_AT_ONCE at once; park if nothing can.
+
+    `todo` is not empty. A new act begins only once the outcome that made room for it is recorded.
+    """
+    hopeless = _hopeless(scene, journal, todo)
+    if hopeless is not None:
+        return Turn(hopeless)
+    if journal.attempts + len(scene.flying) >= limits.MAX_RUN_ATTEMPTS:
+        return _ceiling(scene, journal)
+    waits = [ends(opened) for one in todo if (opened := _backing_off(scene, journal, one))]
+    ready = [
+        one
+        for one in todo
+        if one.key not in scene.flying and _backing_off(scene, journal, one) is None
+    ]
+    room = limits.CHILDREN_AT_ONCE - len(scene.flying)
+    room = min(room, limits.MAX_RUN_ATTEMPTS - journal.attempts - len(scene.flying))
+    acts = tuple(act(scene, one.step, journal.opened(*one.key), one.undo) for one in ready[:room])
+    soonest = min(waits, default=None)
+    if acts or scene.flying:
+        return Turn(journal, Perform(acts, soonest if room > len(acts) else None))
+    return Turn(journal, Park(Status.PENDING, soonest or scene.now))
+
+
+def _backing_off(scene: Scene, journal: Journal, effect: Effect) -> Record | None:
+    if effect.key in scene.flying:
+        return None
+    opened = journal.opened(*effect.key)
+    return opened if opened is not None and scene.now < ends(opened) else None
+
+
+def _hopeless(scene: Scene, journal: Journal, todo: Sequence[Effect]) -> Journal | None:
+    """The journal of a run whose workers do not survive what it is about to do."""
+    lost = scene.head.lost
+    if lost < limits.MAX_LOST_IN_A_ROW or scene.flying:
+        return None
+    first = todo[0]
+    record = journal.opened(*first.key) or Record(
+        first.step.ordinal, StepStatus.RETRYING, 0, scene.now, undo=first.undo
+    )
+    text = (
+        f"the worker was lost {lost} times in a row while it ran this step "
+        f"(attempt {record.attempt + 1}): it may exhaust memory or crash its process"
+    )
+    failed = failed_record(record, text, "worker_lost", scene.now)
+    return record_failure(scene.definition, journal, failed)
+
+
+def _ceiling(scene: Scene, journal: Journal) -> Turn:
+    if scene.flying:
+        return Turn(journal, Perform(()))
+    text = f"this run has executed {limits.MAX_RUN_ATTEMPTS} attempts, the most a run may"
+    return Turn(fail_run(journal, text, "step_ceiling"))

@@ -1,0 +1,155 @@
+"""Sub-workflows: a child run, and a parent that waits for it at no cost. Pure."""
+
+from dataclasses import dataclass, replace
+
+from stepwell_engine import limits
+from stepwell_engine.core import jsonvalue
+from stepwell_engine.core.definition import Definition, Step
+from stepwell_engine.core.instructions import Abandon, Launch, Park, Scene, Turn
+from stepwell_engine.core.journal import Journal, Record, Stored
+from stepwell_engine.core.outcome import Failed
+from stepwell_engine.core.run import Mail, Status, StepStatus
+from stepwell_engine.core.transitions import (
+    attempts_left,
+    ends,
+    fail_step,
+    finish_step,
+    record_open,
+    retrying_record,
+)
+
+# What is not retried anywhere up the chain of parents.
+_FINAL_CODES = frozenset({"depth_exceeded"})
+
+
+@dataclass(frozen=True, slots=True)
+class ChildResult:
+    """How a child run ended. `output` is compact JSON, or the parent's blob that holds it."""
+
+    status: Status
+    ended_at: int
+    message: str | None = None
+    code: str | None = None
+    output: bytes | Stored | None = None
+
+
+def subworkflow(scene: Scene, step: Step, journal: Journal) -> Turn:
+    """Start a child, wait for its end, or give it up when its time is over."""
+    opened = journal.opened(step.ordinal)
+    if opened is None and scene.head.depth >= limits.MAX_DEPTH:
+        record = Record(step.ordinal, StepStatus.PENDING, 1, scene.now)
+        text = f"this run is {scene.head.depth} levels deep, the most: it can start no other"
+        return Turn(fail_step(journal, record, text, "depth_exceeded", scene.now))
+    if opened is None:
+        return Turn(journal, Launch(step.ordinal, 1, None))
+    if opened.status is StepStatus.RETRYING:
+        if scene.now < ends(opened):
+            return Turn(journal, Park(Status.PENDING, ends(opened)))
+        return Turn(journal, Launch(step.ordinal, opened.attempt + 1, None))
+    child = opened.child or ""
+    if opened.status is StepStatus.PENDING:
+        return Turn(journal, Launch(step.ordinal, opened.attempt, child))
+    letter = scene.mail.get(child)
+    if letter is not None:
+        result = result_of(letter)
+        return Turn(settle_child(scene.definition, journal, result, scene.now), consumed=(child,))
+    if scene.now < ends(opened):
+        return Turn(journal, Park(Status.WAITING, ends(opened)), absent=True)
+    return Turn(journal, Abandon(step.ordinal, child))
+
+
+def begin_child(step: Step, journal: Journal, attempt: int, child: str, now: int) -> Journal:
+    """Record which run is about to be started: after a crash it is that one, and no other."""
+    opened = journal.opened(step.ordinal) or Record(step.ordinal, StepStatus.PENDING, 0, now)
+    pending = replace(
+        opened,
+        status=StepStatus.PENDING,
+        attempt=attempt,
+        next_at=now + step.timeout,
+        child=child,
+        error=None,
+        code=None,
+    )
+    return record_open(replace(journal, attempts=journal.attempts + 1), pending)
+
+
+def child_started(step: Step, journal: Journal) -> Journal:
+    """The child exists: wait for it."""
+    opened = journal.opened(step.ordinal)
+    return (
+        journal
+        if opened is None
+        else record_open(journal, replace(opened, status=StepStatus.WAITING))
+    )
+
+
+def child_not_started(
+    definition: Definition, journal: Journal, failed: Failed, now: int
+) -> Journal:
+    """No child could be started: a failed attempt."""
+    step = definition.steps[journal.position]
+    opened = journal.opened(step.ordinal)
+    return journal if opened is None else _failed(step, journal, opened, failed, now)
+
+
+def settle_child(
+    definition: Definition, journal: Journal, result: ChildResult, now: int
+) -> Journal:
+    """The journal with the child's end recorded.
+
+    A child that was cancelled when its time was over was cancelled by its parent: a timeout, and
+    a failed attempt. One cancelled before was cancelled by somebody: never retried.
+    """
+    step = definition.steps[journal.position]
+    opened = journal.opened(step.ordinal)
+    if opened is None:
+        return journal
+    if result.status is Status.SUCCEEDED:
+        done = replace(
+            opened,
+            status=StepStatus.SUCCEEDED,
+            finished_at=now,
+            next_at=None,
+            output=result.output,
+        )
+        return finish_step(journal, done)
+    if result.status is Status.CANCELLED and result.ended_at < ends(opened):
+        text = f"child run {opened.child} was cancelled"
+        return fail_step(journal, opened, text, "child_cancelled", now)
+    if result.status is Status.CANCELLED:
+        text = f"child run {opened.child} did not end within {step.timeout // 1000} s"
+        return _failed(step, journal, opened, Failed(text, "timeout"), now)
+    text = f"child run {opened.child} ended {result.status}: {result.message}"
+    final = result.code in _FINAL_CODES
+    code = result.code if final else "child_failed"
+    return _failed(step, journal, opened, Failed(text, code, retryable=not final), now)
+
+
+def letter_of(result: ChildResult) -> tuple[Mail, bytes | None]:
+    """The mail that tells a parent of its child's end, and the output if it needs a blob."""
+    output = result.output if isinstance(result.output, bytes) else None
+    large = output is not None and len(output) > limits.INLINE_MAIL
+    body = [
+        result.status,
+        result.message,
+        result.code,
+        len(output or b""),
+        *([] if output is None or large else [jsonvalue.decode(output)]),
+    ]
+    mail = Mail("child", result.status, result.ended_at, jsonvalue.encode(body))
+    return mail, output if large else None
+
+
+def result_of(letter: Mail) -> ChildResult:
+    """What such a mail says."""
+    status, message, code, size, *inline = jsonvalue.decode(letter.body or b"[]")
+    output: bytes | Stored | None = jsonvalue.encode(inline[0]) if inline else None
+    if letter.blob is not None:
+        output = Stored(letter.blob, size)
+    return ChildResult(Status(status), letter.at, message, code, output)
+
+
+def _failed(step: Step, journal: Journal, opened: Record, failed: Failed, now: int) -> Journal:
+    if attempts_left(step, opened, failed):
+        return record_open(journal, retrying_record(opened, failed, now))
+    return fail_step(journal, opened, failed.message, failed.code, now)

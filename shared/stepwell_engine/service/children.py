@@ -1,0 +1,117 @@
+"""Child runs: started by their parent, and telling it of their end."""
+
+from dataclasses import replace
+from typing import Protocol
+
+from stepwell_engine import limits
+from stepwell_engine.core import jsonvalue
+from stepwell_engine.core.definition import Definition, Step
+from stepwell_engine.core.outcome import Failed
+from stepwell_engine.core.run import Blob, Head, Status
+from stepwell_engine.core.subworkflow import ChildResult, letter_of
+from stepwell_engine.errors import Problem, StepwellError
+from stepwell_engine.ports import Clock, Delivered, Dispatcher, Done, Runs
+from stepwell_engine.service.records import RunReader, journal_of
+from stepwell_engine.service.repeat import repeat
+
+
+class Versions(Protocol):
+    """Where definitions are found."""
+
+    def enabled(self, project: str, workflow: str) -> int:
+        """The highest enabled version. Problem `not_found` or `workflow_disabled`."""
+        ...
+
+    def load(self, project: str, workflow: str, version: int) -> Definition:
+        """NewerFormat if this version cannot read it; Problem or ValueError if it is no good."""
+        ...
+
+
+class Children:
+    """What passes between a parent and its children."""
+
+    def __init__(
+        self, runs: Runs, versions: Versions, dispatcher: Dispatcher, clock: Clock
+    ) -> None:
+        self._runs = runs
+        self._versions = versions
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._reader = RunReader(runs, clock)
+
+    def launch(self, parent: Head, step: Step, child: str) -> Failed | None:
+        """Start the child, once however often it is tried; what prevents it, if anything."""
+        workflow = step.target or ""
+        try:
+            version = self._versions.enabled(parent.project, workflow)
+        except Problem as problem:
+            missing = problem.code == "not_found"
+            code = "unknown_resource" if missing else None
+            return Failed(problem.detail, code, retryable=not missing)
+        payload = jsonvalue.encode({} if step.payload is None else step.payload)
+        inline = len(payload) <= limits.INLINE_INPUT
+        now = self._clock.now()
+        head = Head(
+            run_id=child,
+            project=parent.project,
+            workflow=workflow,
+            version=version,
+            created_at=now,
+            wake_at=now + limits.LEASE,
+            input=payload if inline else None,
+            test=parent.test,
+            parent=parent.run_id,
+            depth=parent.depth + 1,
+            format=limits.FORMAT,
+        )
+        blobs = () if inline else (Blob("input", payload),)
+        repeat(self._clock, lambda: self._runs.create(head, blobs))
+        self._dispatcher.hint(child, parent.project)
+        return None
+
+    def abandon(self, child: str) -> ChildResult:
+        """Cancel a child; its result if it ended before."""
+        now = self._clock.now()
+        written = repeat(self._clock, lambda: self._runs.cancel(child, now))
+        head = written.head
+        if head is None:
+            return ChildResult(Status.CANCELLED, now)
+        if isinstance(written, Done):
+            self._dispatcher.hint(child, head.project)
+        return self.result(head)
+
+    def pay(self, head: Head) -> None:
+        """Tell the parent of a run that has ended. A parent that has ended needs no telling."""
+        if not head.owes or head.parent is None:
+            return
+        parent = head.parent
+        mail, output = letter_of(self.result(head))
+        blob = None if output is None else Blob(f"m.{head.run_id}", output)
+        mail = replace(mail, blob=None if blob is None else blob.name)
+        now = self._clock.now()
+        delivered = repeat(
+            self._clock, lambda: self._runs.deliver(parent, head.run_id, mail, now, blob)
+        )
+        if isinstance(delivered, Delivered):
+            self._dispatcher.hint(parent, head.project)
+        repeat(self._clock, lambda: self._runs.paid(head.run_id))
+
+    def result(self, head: Head) -> ChildResult:
+        """How a run that has ended ended."""
+        journal = journal_of(head)
+        failure = journal.failure
+        return ChildResult(
+            status=head.status,
+            ended_at=head.ended_at or head.created_at,
+            message=None if failure is None else failure.message,
+            code=None if failure is None else failure.code,
+            output=self._output(head) if head.status is Status.SUCCEEDED else None,
+        )
+
+    def _output(self, head: Head) -> bytes | None:
+        try:
+            definition = self._versions.load(head.project, head.workflow, head.version)
+        except (StepwellError, ValueError):
+            return None
+        records = self._reader.records(head, journal_of(head))
+        return self._reader.run_output(head, definition, records)
