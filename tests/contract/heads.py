@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from stepwell_engine.core.run import LIVE, Head, Mail, Status
-from stepwell_engine.ports import Commit, Done, Refused, Runs, Written
+from stepwell_engine.ports import Commit, Delivered, Done, Refused, Runs, Written
 
 NOW = 1_800_000_000_000
 UNTIL = NOW + 60_000
@@ -53,7 +53,15 @@ def check_done(runs: Runs, written: Written, after: Head) -> None:
     assert runs.get(after.run_id) == after
 
 
-def check_refused(runs: Runs, write: Callable[[], Written], run_id: str = RUN) -> None:
+def check_delivered(
+    runs: Runs, delivered: Delivered | Refused, after: Head | None, at: int = NOW
+) -> None:
+    """The mail is or was there since `at`, and this is the head now."""
+    assert delivered == Delivered(after, at)
+    assert after is None or runs.get(after.run_id) == after
+
+
+def check_refused(runs: Runs, write: Callable[[], Written | Delivered], run_id: str = RUN) -> None:
     """The write is refused with the head as it stands, and changes nothing."""
     before = runs.get(run_id)
     assert write() == Refused(before)

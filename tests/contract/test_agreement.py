@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stepwell_engine.core.run import Blob, Status
+from stepwell_engine.core.run import Blob, Mail, Status
 from stepwell_engine.limits import CLOCK_MARGIN
 from stepwell_engine.ports import KEEP, Commit, Due, Runs, Written
 from tests.contract.heads import NOW, a_head, some_mail
@@ -27,7 +27,12 @@ EXPECTED: st.SearchStrategy[Literal["live", "cancelled"]] = st.sampled_from(["li
 
 @st.composite
 def creates(draw: st.DrawFn) -> Call:
-    head = a_head("", ready_at=draw(TIMES), idempotency_key=draw(st.sampled_from([None, "k"])))
+    head = a_head(
+        "",
+        ready_at=draw(TIMES),
+        idempotency_key=draw(st.sampled_from([None, "k"])),
+        parent=draw(st.sampled_from([None, "parent"])),
+    )
     blobs = (Blob("input", draw(st.binary(max_size=3))),)
 
     def create(runs: Runs, run_id: str) -> Written:
@@ -55,6 +60,7 @@ def commits(draw: st.DrawFn) -> Call:
         progress=draw(st.booleans()),
         consumed=tuple(draw(st.lists(MAILS, max_size=2))),
         blobs=(Blob(blob, b"x"),),
+        owes=draw(st.booleans()),
     )
     return lambda runs, run_id: runs.commit(replace(commit, run_id=run_id))
 
@@ -70,11 +76,14 @@ def leases(draw: st.DrawFn) -> Call:
 @st.composite
 def outsiders(draw: st.DrawFn) -> Call:
     mail_id, now, token, number = draw(MAILS), draw(TIMES), draw(TOKENS), draw(NUMBERS)
+    key = draw(st.sampled_from([None, "k1", "k2"]))
+    mail = Mail(draw(st.sampled_from(["signal", "child"])), token, now, b"{}")
     calls: list[Call] = [
         lambda runs, run_id: runs.deliver(run_id, mail_id, some_mail(), now, Blob("b", b"x")),
-        lambda runs, run_id: runs.deliver(run_id, mail_id, some_mail(token), now, None),
+        lambda runs, run_id: runs.deliver(run_id, mail_id, mail, now, None, key),
         lambda runs, run_id: runs.cancel(run_id, now),
         lambda runs, run_id: runs.close(run_id, token, number, b"settled"),
+        lambda runs, run_id: runs.paid(run_id),
     ]
     return draw(st.sampled_from(calls))
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stepwell_engine.core.run import Status
-from stepwell_engine.ports import Done, Refused, Runs
+from stepwell_engine.ports import Done, Refused, Runs, pages
 from tests.contract.heads import (
     COMMIT,
     ENDED_STATUSES,
@@ -41,6 +41,20 @@ def test_cancel_keeps_the_lease_and_its_wake_at(runs: Runs, status: Status) -> N
     check_done(runs, runs.cancel(RUN, NOW), replace(head, **CANCELLED, revision=4))
 
 
+@pytest.mark.parametrize("status", LIVE_STATUSES)
+def test_cancel_of_a_child_makes_it_owe_at_once(runs: Runs, status: Status) -> None:
+    head = put(runs, a_head(status=status, wake_at=UNTIL, parent="parent", depth=1))
+    after = replace(head, **CANCELLED, revision=1, owes=True, wake_at=NOW)
+    check_done(runs, runs.cancel(RUN, NOW), after)
+    assert [due.run_id for due in pages(runs, NOW)] == [RUN]
+
+
+def test_cancel_of_a_child_in_flight_keeps_its_lease_and_makes_it_owe(runs: Runs) -> None:
+    head = put(runs, held(parent="parent", depth=1))
+    after = replace(head, **CANCELLED, revision=1, owes=True, wake_at=NOW)
+    check_done(runs, runs.cancel(RUN, NOW), after)
+
+
 @pytest.mark.parametrize("status", ENDED_STATUSES)
 def test_an_ended_run_refuses_a_cancel(runs: Runs, status: Status) -> None:
     put(runs, held(status=status, ended_at=NOW - 1))
@@ -64,6 +78,12 @@ def test_close_settles_a_cancelled_run(runs: Runs) -> None:
     after = replace(head, journal=b"settled", commit=3, token=None, until=0, wake_at=None)
     check_done(runs, written, after)
     check_refused(runs, lambda: runs.close(RUN, TOKEN, 2, b"settled"))
+
+
+def test_close_of_a_run_that_owes_leaves_it_to_be_woken(runs: Runs) -> None:
+    head = put(runs, held(**CANCELLED, commit=2, parent="parent", owes=True, wake_at=NOW))
+    written = runs.close(RUN, TOKEN, 2, b"settled")
+    check_done(runs, written, replace(head, journal=b"settled", commit=3, token=None, until=0))
 
 
 @pytest.mark.parametrize("status", [s for s in Status if s is not Status.CANCELLED])

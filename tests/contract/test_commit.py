@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine.core.run import Blob, Status
-from stepwell_engine.ports import Commit, Done, Refused, Runs
+from stepwell_engine.ports import Commit, Done, Refused, Runs, pages
 from tests.contract.heads import (
     COMMIT,
     ENDED_STATUSES,
@@ -201,6 +201,42 @@ def test_mail_of_another_run_is_not_consumed(runs: Runs) -> None:
     put(runs, held(mail=mailbox([1])))
     runs.commit(replace(COMMIT, consumed=("1",)))
     assert runs.get("other") == other
+
+
+def test_the_end_of_a_child_makes_it_owe(runs: Runs) -> None:
+    head = put(runs, held(parent="parent", depth=1))
+    end = replace(COMMIT, status=Status.FAILED, wake_at=NOW, release=True, owes=True)
+    after = replace(
+        head,
+        commit=1,
+        journal=b"moved",
+        status=Status.FAILED,
+        wake_at=NOW,
+        token=None,
+        until=0,
+        owes=True,
+    )
+    check_done(runs, runs.commit(end), after)
+    assert [due.run_id for due in pages(runs, NOW)] == [RUN]
+
+
+def test_no_commit_removes_the_wake_at_of_a_run_that_owes(runs: Runs) -> None:
+    head = put(runs, held(status=Status.CANCELLED, parent="parent", owes=True, wake_at=NOW))
+    outcome = replace(OUTCOME, release=True, wake_at=None)
+    after = replace(head, commit=1, journal=b"moved", token=None, until=0)
+    check_done(runs, runs.commit(outcome), after)
+
+
+def test_a_commit_may_move_the_wake_at_of_a_run_that_owes(runs: Runs) -> None:
+    head = put(runs, held(status=Status.CANCELLED, parent="parent", owes=True, wake_at=NOW))
+    after = replace(head, commit=1, journal=b"moved", wake_at=NOW + 5)
+    check_done(runs, runs.commit(replace(OUTCOME, wake_at=NOW + 5)), after)
+
+
+def test_a_run_that_owes_goes_on_owing(runs: Runs) -> None:
+    head = put(runs, held(status=Status.CANCELLED, parent="parent", owes=True))
+    after = replace(head, commit=1, journal=b"moved")
+    check_done(runs, runs.commit(replace(OUTCOME, owes=False)), after)
 
 
 def test_the_blobs_of_a_commit_are_there_with_it(runs: Runs) -> None:

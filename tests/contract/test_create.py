@@ -26,6 +26,9 @@ def test_a_head_comes_back_as_it_was_put(runs: Runs) -> None:
         input=b'{"a":1}',
         idempotency_key=KEY,
         test=True,
+        parent="01890000-0000-7000-8000-000000000002",
+        depth=5,
+        owes=True,
     )
     check_done(runs, runs.create(head), head)
 

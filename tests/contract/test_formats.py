@@ -21,7 +21,9 @@ CALLS: dict[str, Callable[[Runs], object]] = {
     "extend": lambda runs: runs.extend(RUN, TOKEN, UNTIL + 1, UNTIL + 1),
     "commit": lambda runs: runs.commit(COMMIT),
     "deliver": lambda runs: runs.deliver(RUN, "m", some_mail(), NOW, None),
+    "deliver with a key": lambda runs: runs.deliver(RUN, "m", some_mail(), NOW, None, "k"),
     "cancel": lambda runs: runs.cancel(RUN, NOW),
+    "paid": lambda runs: runs.paid(RUN),
 }
 CALLS_WHEN_CANCELLED: dict[str, Callable[[Runs], object]] = {
     "commit": lambda runs: runs.commit(Commit(RUN, TOKEN, 0, b"moved", "cancelled")),
@@ -39,7 +41,7 @@ def check_untouched(home: Home, call: Callable[[Runs], object]) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_newer_head_is_left_alone(home: Home, name: str) -> None:
-    put(home.runs, held(format=FORMAT + 1, idempotency_key="k"))
+    put(home.runs, held(format=FORMAT + 1, idempotency_key="k", owes=True))
     check_untouched(home, CALLS[name])
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from stepwell_engine.core.run import Blob, Mail, Status
 from stepwell_engine.limits import MAX_PENDING_SIGNALS
-from stepwell_engine.ports import Done, Refused, Runs
+from stepwell_engine.ports import Delivered, Done, Refused, Runs
 from tests.contract.heads import (
     COMMIT,
     ENDED_STATUSES,
@@ -14,7 +14,7 @@ from tests.contract.heads import (
     NOW,
     RUN,
     a_head,
-    check_done,
+    check_delivered,
     check_refused,
     held,
     mailbox,
@@ -29,20 +29,21 @@ def test_mail_wakes_a_live_run(runs: Runs, status: Status) -> None:
     head = put(runs, a_head(status=status, ready_at=far, wake_at=far, commit=3))
     written = runs.deliver(RUN, "m1", some_mail(), NOW, None)
     after = replace(head, ready_at=0, wake_at=NOW, revision=1, mail={"m1": some_mail()})
-    check_done(runs, written, after)
+    check_delivered(runs, written, after)
 
 
 def test_mail_leaves_a_lease_in_force(runs: Runs) -> None:
     head = put(runs, held())
     written = runs.deliver(RUN, "m1", some_mail(), NOW, None)
     after = replace(head, ready_at=0, wake_at=NOW, revision=1, mail={"m1": some_mail()})
-    check_done(runs, written, after)
+    check_delivered(runs, written, after)
 
 
 def test_mail_joins_what_is_there(runs: Runs) -> None:
     put(runs, a_head(mail=mailbox([1])))
     written = runs.deliver(RUN, "2", some_mail("other"), NOW, None)
-    assert isinstance(written, Done)
+    assert isinstance(written, Delivered)
+    assert written.head is not None
     assert written.head.mail == {"1": some_mail(), "2": some_mail("other")}
 
 
@@ -56,22 +57,59 @@ def test_a_run_that_does_not_exist_refuses_mail(runs: Runs) -> None:
     assert runs.deliver(RUN, "m1", some_mail(), NOW, Blob("m1", b"x")) == Refused(None)
 
 
-def test_a_repeated_delivery_is_refused_and_wakes_nothing(runs: Runs) -> None:
-    put(runs, a_head(ready_at=NOW + 5, mail=mailbox([1]), revision=1))
-    check_refused(runs, lambda: runs.deliver(RUN, "1", some_mail("other"), NOW + 1, None))
+def test_a_repeated_delivery_is_told_when_it_came_first_and_wakes_nothing(runs: Runs) -> None:
+    head = put(runs, a_head(ready_at=NOW + 5, mail=mailbox([1]), revision=1))
+    again = replace(some_mail("other"), at=NOW + 1)
+    check_delivered(runs, runs.deliver(RUN, "1", again, NOW + 1, None), head)
+
+
+@pytest.mark.parametrize("status", ENDED_STATUSES)
+def test_mail_that_is_still_there_is_delivered_also_when_the_run_has_ended(
+    runs: Runs, status: Status
+) -> None:
+    head = put(runs, a_head(status=status, mail=mailbox([1])))
+    check_delivered(runs, runs.deliver(RUN, "1", some_mail(), NOW + 1, None), head)
+
+
+def test_mail_without_a_key_that_was_consumed_comes_anew(runs: Runs) -> None:
+    put(runs, held())
+    runs.deliver(RUN, "m", some_mail(), NOW, None)
+    runs.commit(replace(COMMIT, consumed=("m",)))
+    later = replace(some_mail(), at=NOW + 1)
+    written = runs.deliver(RUN, "m", later, NOW + 1, None)
+    assert isinstance(written, Delivered)
+    assert written.at == NOW + 1
+    assert written.head is not None
+    assert written.head.mail == {"m": later}
 
 
 def test_the_same_id_is_another_mail_for_another_run(runs: Runs) -> None:
     put(runs, a_head(mail=mailbox([1])))
     put(runs, a_head("other"))
-    assert isinstance(runs.deliver("other", "1", some_mail(), NOW, None), Done)
+    written = runs.deliver("other", "1", some_mail(), NOW, None)
+    assert isinstance(written, Delivered)
+    assert written.head is not None
+    assert written.head.run_id == "other"
+
+
+def test_a_mailbox_keeps_the_order_of_arrival(runs: Runs) -> None:
+    put(runs, held())
+    for number, mail_id in enumerate(["z", "b", "m", "a"]):
+        at = NOW + number
+        runs.deliver(RUN, mail_id, replace(some_mail(), at=at), at, None)
+    runs.commit(replace(COMMIT, consumed=("b",)))
+    runs.deliver(RUN, "b", replace(some_mail(), at=NOW + 9), NOW + 9, None)
+    head = runs.get(RUN)
+    assert head is not None
+    assert list(head.mail) == ["z", "m", "a", "b"]
 
 
 @pytest.mark.parametrize("mail_id", ["a.b", "#x", "$", "a b", "ä", "'"])
 def test_a_mail_id_is_any_text(runs: Runs, mail_id: str) -> None:
     put(runs, held())
     written = runs.deliver(RUN, mail_id, some_mail(), NOW, None)
-    assert isinstance(written, Done)
+    assert isinstance(written, Delivered)
+    assert written.head is not None
     assert written.head.mail == {mail_id: some_mail()}
     consumed = runs.commit(replace(COMMIT, consumed=(mail_id,)))
     assert isinstance(consumed, Done)
@@ -81,22 +119,36 @@ def test_a_mail_id_is_any_text(runs: Runs, mail_id: str) -> None:
 def test_a_full_mailbox_refuses_and_takes_again_once_one_is_consumed(runs: Runs) -> None:
     put(runs, held(mail=mailbox(range(MAX_PENDING_SIGNALS - 1))))
     last = runs.deliver(RUN, "last", some_mail(), NOW, None)
-    assert isinstance(last, Done)
+    assert isinstance(last, Delivered)
+    assert last.head is not None
     assert len(last.head.mail) == MAX_PENDING_SIGNALS == 1_000
     check_refused(runs, lambda: runs.deliver(RUN, "more", some_mail(), NOW, None))
-    check_refused(runs, lambda: runs.deliver(RUN, "last", some_mail(), NOW, None))
+    check_refused(runs, lambda: runs.deliver(RUN, "more", some_mail(), NOW, None, key="k"))
+    check_delivered(runs, runs.deliver(RUN, "last", some_mail(), NOW, None), last.head)
     runs.commit(replace(COMMIT, consumed=("0",)))
-    more = runs.deliver(RUN, "more", some_mail(), NOW, None)
-    assert isinstance(more, Done)
+    more = runs.deliver(RUN, "more", some_mail(), NOW, None, key="k")
+    assert isinstance(more, Delivered)
+    assert more.head is not None
     assert len(more.head.mail) == MAX_PENDING_SIGNALS
     check_refused(runs, lambda: runs.deliver(RUN, "0", some_mail(), NOW, None))
+
+
+def test_a_full_mailbox_takes_the_end_of_a_child(runs: Runs) -> None:
+    put(runs, held(mail=mailbox(range(MAX_PENDING_SIGNALS))))
+    child = Mail("child", "succeeded", NOW, b"[]")
+    written = runs.deliver(RUN, "child", child, NOW, None)
+    assert isinstance(written, Delivered)
+    assert written.head is not None
+    assert written.head.mail["child"] == child
+    check_refused(runs, lambda: runs.deliver(RUN, "more", some_mail(), NOW, None))
 
 
 def test_mail_may_have_its_body_in_a_blob(runs: Runs) -> None:
     put(runs, a_head())
     mail = Mail("signal", "paid", NOW, None, "mail/m1")
     written = runs.deliver(RUN, "m1", mail, NOW, Blob("mail/m1", b"body"))
-    assert isinstance(written, Done)
+    assert isinstance(written, Delivered)
+    assert written.head is not None
     assert written.head.mail == {"m1": mail}
     assert runs.blob(RUN, "mail/m1") == b"body"
 
@@ -113,3 +165,74 @@ def test_a_woken_run_can_be_claimed_by_a_clock_that_is_behind(runs: Runs) -> Non
     put(runs, a_head(ready_at=NOW + 1_000_000))
     runs.deliver(RUN, "m1", some_mail(), NOW, None)
     assert isinstance(runs.claim(RUN, "t", NOW - 1_500, NOW), Done)
+
+
+# --- keys -------------------------------------------------------------------------------------
+
+
+def later_mail() -> Mail:
+    """Mail that comes after some_mail."""
+    return replace(some_mail("later"), at=NOW + 7)
+
+
+def test_a_key_is_delivered_once_whatever_the_id(runs: Runs) -> None:
+    put(runs, a_head())
+    first = runs.deliver(RUN, "m1", some_mail(), NOW, None, key="k")
+    assert isinstance(first, Delivered)
+    for mail_id in ("m1", "m2"):
+        again = runs.deliver(RUN, mail_id, later_mail(), NOW + 7, Blob("b", b"x"), key="k")
+        check_delivered(runs, again, first.head)
+    assert runs.blob(RUN, "b") is None
+
+
+def test_a_key_outlives_the_consumption_of_its_mail(runs: Runs) -> None:
+    put(runs, held())
+    runs.deliver(RUN, "m1", some_mail(), NOW, None, key="k")
+    consumed = runs.commit(replace(COMMIT, consumed=("m1",)))
+    again = runs.deliver(RUN, "m1", later_mail(), NOW + 7, None, key="k")
+    check_delivered(runs, again, consumed.head)
+
+
+def test_a_key_outlives_the_end_of_its_run(runs: Runs) -> None:
+    put(runs, held())
+    runs.deliver(RUN, "m1", some_mail(), NOW, None, key="k")
+    ended = runs.cancel(RUN, NOW)
+    check_delivered(runs, runs.deliver(RUN, "m1", later_mail(), NOW, None, key="k"), ended.head)
+    check_refused(runs, lambda: runs.deliver(RUN, "m2", later_mail(), NOW, None, key="k2"))
+
+
+def test_a_key_of_a_refused_delivery_is_not_taken(runs: Runs) -> None:
+    head = put(runs, held(mail=mailbox(range(MAX_PENDING_SIGNALS))))
+    assert runs.deliver(RUN, "m1", some_mail(), NOW, None, key="k") == Refused(head)
+    runs.commit(replace(COMMIT, consumed=("0",)))
+    written = runs.deliver(RUN, "m1", later_mail(), NOW + 7, None, key="k")
+    assert isinstance(written, Delivered)
+    assert written.at == NOW + 7
+
+
+def test_a_key_belongs_to_its_run(runs: Runs) -> None:
+    put(runs, a_head())
+    put(runs, a_head("other"))
+    runs.deliver(RUN, "m1", some_mail(), NOW, None, key="k")
+    written = runs.deliver("other", "m1", later_mail(), NOW + 7, None, key="k")
+    assert isinstance(written, Delivered)
+    assert written.at == NOW + 7
+
+
+@pytest.mark.parametrize("key", ["k", "K", "k ", "ä", "k" * 200])
+def test_keys_differ_by_every_character(runs: Runs, key: str) -> None:
+    put(runs, a_head())
+    for other in ("k", "K", "k ", "ä", "k" * 200):
+        if other != key:
+            runs.deliver(RUN, f"m-{other[:2]}-{len(other)}", some_mail(), NOW, None, key=other)
+    written = runs.deliver(RUN, "mine", later_mail(), NOW + 7, None, key=key)
+    assert isinstance(written, Delivered)
+    assert written.at == NOW + 7
+
+
+def test_a_run_that_does_not_exist_refuses_a_key(runs: Runs) -> None:
+    assert runs.deliver(RUN, "m1", some_mail(), NOW, None, key="k") == Refused(None)
+    head = put(runs, a_head())
+    written = runs.deliver(RUN, "m1", some_mail(), NOW, None, key="k")
+    assert isinstance(written, Delivered)
+    assert written.head != head

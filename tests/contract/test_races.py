@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
 
-from stepwell_engine.core.run import Blob
-from stepwell_engine.ports import Done, Refused, Written
+from stepwell_engine.core.run import Blob, Status
+from stepwell_engine.ports import Delivered, Done, Refused, Written
 from tests.contract.heads import (
     COMMIT,
     NOW,
@@ -96,7 +96,7 @@ def test_one_of_many_starts_with_an_id_creates_it(shared: Home) -> None:
 def test_all_of_many_mails_arrive(shared: Home) -> None:
     put(shared.runs, a_head())
     results = at_once(lambda n: shared.runs.deliver(RUN, f"m{n}", some_mail(), NOW, None))
-    assert all(isinstance(result, Done) for result in results)
+    assert all(isinstance(result, Delivered) for result in results)
     head = shared.runs.get(RUN)
     assert head is not None
     assert head.revision == THREADS
@@ -106,7 +106,27 @@ def test_all_of_many_mails_arrive(shared: Home) -> None:
 def test_one_of_many_deliveries_of_a_mail_arrives(shared: Home) -> None:
     put(shared.runs, a_head())
     results = at_once(lambda n: shared.runs.deliver(RUN, "m", some_mail(f"s{n}"), NOW, None))
-    assert the_only_done(results).head == shared.runs.get(RUN)
+    head = shared.runs.get(RUN)
+    assert head is not None
+    assert head.revision == 1
+    assert results == [Delivered(head, NOW)] * THREADS
+
+
+def test_one_of_many_deliveries_with_a_key_arrives(shared: Home) -> None:
+    put(shared.runs, a_head())
+    results = at_once(
+        lambda n: shared.runs.deliver(RUN, f"m{n}", some_mail(), NOW, None, key="once")
+    )
+    head = shared.runs.get(RUN)
+    assert head is not None
+    assert (head.revision, len(head.mail)) == (1, 1)
+    assert results == [Delivered(head, NOW)] * THREADS
+
+
+def test_one_of_many_who_tell_the_parent_clears_the_debt(shared: Home) -> None:
+    put(shared.runs, a_head(status=Status.FAILED, parent="parent", owes=True))
+    done = the_only_done(at_once(lambda _: shared.runs.paid(RUN)))
+    assert shared.runs.get(RUN) == done.head
 
 
 def test_one_of_many_cancels_ends_a_run(shared: Home) -> None:
@@ -121,7 +141,7 @@ def test_a_park_never_misses_mail(shared: Home) -> None:
     put(shared.runs, held())
     park = replace(COMMIT, wake_at=UNTIL, ready_at=UNTIL)
 
-    def park_or_deliver(number: int) -> Written:
+    def park_or_deliver(number: int) -> Written | Delivered:
         if number == 0:
             return shared.runs.commit(replace(park, commit=turn, revision=3 * turn))
         return shared.runs.deliver(RUN, f"{turn}-{number}", some_mail(), NOW, None)

@@ -15,6 +15,8 @@ from stepwell_engine.errors import NewerFormat, StoreError, Unavailable
 from tests.contract.heads import NOW, RUN, a_head, put
 from tests.contract.homes import SqliteHome
 
+PAGE = 4096  # bytes
+
 
 def script(path: Path, *statements: str) -> None:
     """Change the file behind Stepwell's back."""
@@ -101,9 +103,12 @@ def test_damage_inside_the_file_is_a_store_error(path: Path) -> None:
     for number in range(200):
         put(home.runs, a_head(str(number), journal=b"x" * 500))
     home.close()
+    connection = sqlite3.connect(path)
+    root = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'heads'")
+    begins = (root.fetchone()[0] - 1) * PAGE
+    connection.close()
     content = path.read_bytes()
-    page = 4096
-    path.write_bytes(content[:page] + b"\xff" * (len(content) - page))
+    path.write_bytes(content[:begins] + b"\xff" * PAGE + content[begins + PAGE :])
     damaged = SqliteHome(path)
     with pytest.raises(StoreError, match="not a readable SQLite database") as caught:
         damaged.runs.get("7")

@@ -5,18 +5,19 @@ A change that breaks this breaks the files of people who upgrade: it needs a new
 
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from stepwell_engine.adapters.embedded.sqlite_schema import SCHEMA, VERSION
 from stepwell_engine.core.run import Blob, Head, Mail, Status
-from stepwell_engine.ports import Done, Published
+from stepwell_engine.ports import Delivered, Done, Published
 from tests.contract.homes import SqliteHome
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sqlite_rows.json"
-TABLES = ("heads", "mail", "blobs", "keys", "queues", "messages", "published")
+TABLES = ("heads", "mail", "deliveries", "blobs", "keys", "queues", "messages", "published")
 
-HEAD = Head(
+CREATED = Head(
     run_id="01890000-0000-7000-8000-00000000000a",
     project="shop",
     workflow="order",
@@ -39,6 +40,17 @@ HEAD = Head(
     input=b'{"order":17}',
     idempotency_key="order-17",
     test=True,
+    parent="01890000-0000-7000-8000-00000000000b",
+    depth=1,
+    owes=True,
+)
+SIGNAL = Mail("signal", "approved", 1_800_000_000_014, b"null")
+HEAD = replace(
+    CREATED,
+    ready_at=0,
+    wake_at=1_800_000_000_004,
+    revision=7,
+    mail={**CREATED.mail, "m3": SIGNAL},
 )
 BLOB = Blob("mail/m2", b'{"large":true}')
 
@@ -66,13 +78,17 @@ def insert(connection: sqlite3.Connection, table: str, row: dict[str, Any]) -> N
 
 
 def test_rows_are_written_as_in_the_golden_file(sqlite_home: SqliteHome) -> None:
-    assert sqlite_home.runs.create(HEAD, [BLOB]) == Done(HEAD)
+    assert sqlite_home.runs.create(CREATED, [BLOB]) == Done(CREATED)
+    written = sqlite_home.runs.deliver(
+        HEAD.run_id, "m3", SIGNAL, 1_800_000_000_004, None, "approval-42"
+    )
+    assert written == Delivered(HEAD, SIGNAL.at)
     sqlite_home.queues.create("shop", "orders", 30_000, 3)
     sqlite_home.queues.send("shop", "orders", b'{"order":18}', 1_800_000_000_011)
     sqlite_home.queues.receive("shop", "orders", 1, 1_800_000_000_012)
     sqlite_home.catalog.publish("shop", "order", b'{"steps":[]}', True, 1_800_000_000_013)
-    written = sqlite_home.database.read(lambda c: {table: rows(c, table) for table in TABLES})
-    assert {"user_version": VERSION, **written} == json.loads(GOLDEN.read_text())
+    stored = sqlite_home.database.read(lambda c: {table: rows(c, table) for table in TABLES})
+    assert {"user_version": VERSION, **stored} == json.loads(GOLDEN.read_text())
 
 
 def test_rows_of_the_golden_file_are_read(path: Path) -> None:
@@ -90,6 +106,8 @@ def test_rows_of_the_golden_file_are_read(path: Path) -> None:
     assert home.runs.get(HEAD.run_id) == HEAD
     assert home.runs.by_key("shop", "order", "order-17") == HEAD
     assert home.runs.blob(HEAD.run_id, BLOB.name) == BLOB.data
+    again = home.runs.deliver(HEAD.run_id, "m4", SIGNAL, 0, None, "approval-42")
+    assert again == Delivered(HEAD, SIGNAL.at)
     (message,) = home.queues.peek("shop", "orders", None, 10, False)
     assert (message.body, message.receives) == (b'{"order":18}', 1)
     assert home.queues.remove("shop", "orders", "1.1")

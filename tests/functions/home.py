@@ -23,7 +23,7 @@ from stepwell_engine.service.resources import DATABASE_KINDS, FUNCTION_KINDS, Re
 from stepwell_engine.service.starts import Starts
 from tests.functions.events import event, text
 from tests.functions.shapes import differences
-from tests.service.world import ManualClock
+from tests.service.world import InlineCrews, ManualClock
 
 PROJECT = "/v1/projects/demo"
 RUNS = "/workflows/orders/runs"
@@ -83,7 +83,7 @@ class Home:
         self.services = Services(
             workflows=workflows,
             starts=Starts(self.runs, workflows, self.hints, self.clock, ids),
-            controls=Controls(self.runs, self.hints, self.clock),
+            controls=Controls(self.runs, self.hints, self.clock, ids),
             queries=Queries(self.runs, workflows, self.clock),
             resources=Resources(
                 self.catalog,
@@ -97,7 +97,9 @@ class Home:
             identity=Identity(self.catalog, self.clock, ids),
         )
         performers = dict.fromkeys(Kind, self)
-        self.advance = Advance(self.runs, workflows, performers, self.hints, self.clock, ids)
+        self.advance = Advance(
+            self.runs, workflows, performers, InlineCrews(), self.hints, self.clock, ids
+        )
         identity = self.services.identity
         identity.create_project("org", "demo")
         self.tokens = {role: identity.mint_session("org", role) for role in Role}

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from stepwell_engine.adapters.crews import ThreadCrews
 from stepwell_engine.core.definition import Kind
 from stepwell_engine.edge.services import Services
 from stepwell_engine.ports import Catalog, Clock, Dispatcher, Ids, Performer, Queues, Runs, Secrets
@@ -60,7 +61,7 @@ def assemble(
         services=Services(
             workflows=workflows,
             starts=Starts(stores.runs, workflows, dispatcher, clock, ids),
-            controls=Controls(stores.runs, dispatcher, clock),
+            controls=Controls(stores.runs, dispatcher, clock, ids),
             queries=Queries(stores.runs, workflows, clock),
             resources=Resources(
                 stores.catalog,
@@ -73,6 +74,6 @@ def assemble(
             messages=QueueMessages(stores.queues, clock),
             identity=Identity(stores.catalog, clock, ids),
         ),
-        advance=Advance(stores.runs, workflows, performers, dispatcher, clock, ids),
+        advance=Advance(stores.runs, workflows, performers, ThreadCrews(), dispatcher, clock, ids),
         sweep=Sweep(stores.runs, dispatcher, clock, abilities.look_ahead),
     )

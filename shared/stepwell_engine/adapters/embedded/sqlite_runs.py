@@ -9,18 +9,20 @@ from stepwell_engine.adapters.embedded.sqlite import Database
 from stepwell_engine.core.run import LIVE, Blob, Head, Mail, Status
 from stepwell_engine.errors import NewerFormat
 from stepwell_engine.limits import CLOCK_MARGIN, FORMAT, MAX_PENDING_SIGNALS
-from stepwell_engine.ports import KEEP, Commit, Done, Due, Refused, Written
+from stepwell_engine.ports import KEEP, Commit, Delivered, Done, Due, Refused, Written
 
 Row = tuple[Any, ...]
 
 _COLUMNS: Final = (  # in the order of Head
     "run_id, project, workflow, version, created_at, status, ended_at, ready_at, wake_at, token, "
-    "until, revision, commits, lost, journal, mails, input, idempotency_key, test, format"
+    "until, revision, commits, lost, journal, mails, input, idempotency_key, test, parent, depth, "
+    "owes, format"
 )
 _STATUS: Final = 5  # places in _COLUMNS
 _MAILS: Final = 15
 _TEST: Final = 18
-_FORMAT: Final = 19
+_OWES: Final = 21
+_FORMAT: Final = 22
 _STATUSES: Final = {status.value: status for status in Status}
 _NO_MAIL: Final = MappingProxyType[str, Mail]({})
 _LAST_ID: Final = "\U0010ffff"  # sorts after every run id
@@ -37,7 +39,7 @@ _SELECT_BY_KEY: Final = (
     "(SELECT k.run_id FROM keys k WHERE k.project = ? AND k.workflow = ? AND k.key = ?)"
 )
 _INSERT: Final = (
-    f"INSERT INTO heads ({_COLUMNS}) VALUES ({', '.join('?' * 20)}) ON CONFLICT DO NOTHING"
+    f"INSERT INTO heads ({_COLUMNS}) VALUES ({', '.join('?' * 23)}) ON CONFLICT DO NOTHING"
 )
 _PUT_KEY: Final = "INSERT OR REPLACE INTO keys (project, workflow, key, run_id) VALUES (?, ?, ?, ?)"
 _PUT_BLOB: Final = "INSERT OR REPLACE INTO blobs (run_id, name, data) VALUES (?, ?, ?)"
@@ -59,14 +61,16 @@ _EXTEND: Final = f"""
 _COMMIT: Final = f"""
     UPDATE heads SET commits = commits + 1, journal = ?, status = coalesce(?, status),
         ready_at = coalesce(?, ready_at), ended_at = coalesce(?, ended_at),
-        token = iif(?, NULL, token), until = iif(?, 0, until), lost = iif(?, 0, lost)%s
+        token = iif(?, NULL, token), until = iif(?, 0, until), lost = iif(?, 0, lost),
+        owes = owes OR ?%s
     WHERE run_id = ? AND token = ? AND commits = ? AND revision = coalesce(?, revision)
       AND %s AND {_READABLE}
     {_RETURNING}"""
 _EXPECTED: Final = {"live": _IS_LIVE, "cancelled": "status = 'cancelled'"}
 # By (expected status, whether wake_at is set): what is not set costs no write of its index.
 _COMMITS: Final = {
-    (expect, wake): _COMMIT % (", wake_at = ?" if wake else "", condition)
+    (expect, wake): _COMMIT
+    % (", wake_at = iif(owes, coalesce(?, wake_at), ?)" if wake else "", condition)
     for expect, condition in _EXPECTED.items()
     for wake in (False, True)
 }
@@ -76,17 +80,26 @@ _COUNT_MAIL: Final = f"""
     WHERE run_id = ? {_RETURNING}"""
 _DELIVER: Final = f"""
     UPDATE heads SET ready_at = 0, wake_at = ?, revision = revision + 1, mails = mails + 1
-    WHERE run_id = ? AND {_IS_LIVE} AND {_READABLE} AND mails < {MAX_PENDING_SIGNALS}
+    WHERE run_id = ? AND {_IS_LIVE} AND {_READABLE}
+      AND (mails < {MAX_PENDING_SIGNALS} OR ? <> 'signal')
       AND NOT EXISTS (SELECT 1 FROM mail WHERE mail.run_id = heads.run_id AND mail.id = ?)
     {_RETURNING}"""
+_DELIVERED_AT: Final = "SELECT at FROM deliveries WHERE run_id = ? AND key = ?"
+_PUT_DELIVERY: Final = "INSERT INTO deliveries (run_id, key, at) VALUES (?, ?, ?)"
 _CANCEL: Final = f"""
     UPDATE heads SET status = 'cancelled', ended_at = ?, revision = revision + 1,
-        wake_at = iif(token IS NULL, NULL, wake_at)
+        owes = parent IS NOT NULL,
+        wake_at = iif(parent IS NOT NULL, ?, iif(token IS NULL, NULL, wake_at))
     WHERE run_id = ? AND {_IS_LIVE} AND {_READABLE}
     {_RETURNING}"""
 _CLOSE: Final = f"""
-    UPDATE heads SET journal = ?, commits = commits + 1, token = NULL, until = 0, wake_at = NULL
+    UPDATE heads SET journal = ?, commits = commits + 1, token = NULL, until = 0,
+        wake_at = iif(owes, wake_at, NULL)
     WHERE run_id = ? AND status = 'cancelled' AND token = ? AND commits = ? AND {_READABLE}
+    {_RETURNING}"""
+_PAID: Final = f"""
+    UPDATE heads SET owes = 0, wake_at = iif(token IS NULL, NULL, until)
+    WHERE run_id = ? AND owes AND {_READABLE}
     {_RETURNING}"""
 _DUE: Final = f"""
     SELECT run_id, project, wake_at FROM heads
@@ -178,7 +191,8 @@ class SqliteRuns:
             commit.release,
             commit.release,
             commit.progress,
-            *(() if commit.wake_at is KEEP else (commit.wake_at,)),
+            commit.owes,
+            *(() if commit.wake_at is KEEP else (commit.wake_at, commit.wake_at)),
             run_id,
             commit.token,
             commit.commit,
@@ -199,28 +213,46 @@ class SqliteRuns:
         return self._database.write(operation)
 
     def deliver(
-        self, run_id: str, mail_id: str, mail: Mail, now: int, blob: Blob | None
-    ) -> Written:
+        self,
+        run_id: str,
+        mail_id: str,
+        mail: Mail,
+        now: int,
+        blob: Blob | None,
+        key: str | None = None,
+    ) -> Delivered | Refused:
         """Put mail, and wake the run."""
 
-        def operation(connection: sqlite3.Connection) -> Written:
-            row = connection.execute(_DELIVER, (now, run_id, mail_id)).fetchone()
+        def operation(connection: sqlite3.Connection) -> Delivered | Refused:
+            if key is not None:
+                before = connection.execute(_DELIVERED_AT, (run_id, key)).fetchone()
+                if before is not None:
+                    return Delivered(_find(connection, run_id), before[0])
+            row = connection.execute(_DELIVER, (now, run_id, mail.kind, mail_id)).fetchone()
             if row is None:
-                return Refused(_find(connection, run_id))
+                head = _find(connection, run_id)
+                there = None if head is None else head.mail.get(mail_id)
+                return Refused(head) if there is None else Delivered(head, there.at)
+            if key is not None:
+                connection.execute(_PUT_DELIVERY, (run_id, key, mail.at))
             _put_mail(connection, run_id, mail_id, mail)
             _put_blobs(connection, run_id, () if blob is None else (blob,))
-            return Done(_head(connection, row))
+            return Delivered(_head(connection, row), mail.at)
 
         return self._database.write(operation)
 
     def cancel(self, run_id: str, now: int) -> Written:
         """End a live run; its lease stays."""
-        return self._database.write(lambda c: _update(c, _CANCEL, (now, run_id), run_id))
+        return self._database.write(lambda c: _update(c, _CANCEL, (now, now, run_id), run_id))
 
     def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
         """Settle a cancelled run whose lease is over."""
         values = (journal, run_id, token, commit)
         return self._database.write(lambda c: _update(c, _CLOSE, values, run_id))
+
+    def paid(self, run_id: str) -> Written:
+        """The parent has been told."""
+        return self._database.write(lambda c: _update(c, _PAID, (run_id,), run_id))
 
     def due(self, before: int, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
         """A page of the heads with wake_at <= before, by (wake_at, run_id)."""
@@ -287,6 +319,9 @@ def _values(head: Head) -> Row:
         head.input,
         head.idempotency_key,
         head.test,
+        head.parent,
+        head.depth,
+        head.owes,
         head.format,
     )
 
@@ -298,6 +333,7 @@ def _head(connection: sqlite3.Connection, row: Row) -> Head:
     values[_STATUS] = _STATUSES[row[_STATUS]]
     values[_MAILS] = _mail(connection, row[0]) if row[_MAILS] else _NO_MAIL
     values[_TEST] = bool(row[_TEST])
+    values[_OWES] = bool(row[_OWES])
     return Head(*values)
 
 

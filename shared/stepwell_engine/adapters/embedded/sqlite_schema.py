@@ -28,6 +28,9 @@ SCHEMA: Final = (
         input BLOB,
         idempotency_key TEXT,
         test INTEGER NOT NULL,
+        parent TEXT,
+        depth INTEGER NOT NULL,
+        owes INTEGER NOT NULL,
         format INTEGER NOT NULL
     ) STRICT
     """,
@@ -44,6 +47,15 @@ SCHEMA: Final = (
         blob TEXT,
         PRIMARY KEY (run_id, id)
     ) STRICT
+    """,
+    # Keys that mail was delivered with, and when first; they outlive the mail.
+    """
+    CREATE TABLE deliveries (
+        run_id TEXT NOT NULL,
+        key TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        PRIMARY KEY (run_id, key)
+    ) STRICT, WITHOUT ROWID
     """,
     """
     CREATE TABLE blobs (
