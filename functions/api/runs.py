@@ -4,11 +4,13 @@ from typing import Final
 
 from functions.api.routing import Routes
 from stepwell_engine.core import jsonvalue
-from stepwell_engine.edge import views
+from stepwell_engine.edge import run_views as views
 from stepwell_engine.edge.replies import Reply
-from stepwell_engine.edge.requests import NoBody, Page, RunPage, StartRun, Wait
+from stepwell_engine.edge.requests import Cancel, NoBody, Page, RunPage, SendSignal, StartRun, Wait
 from stepwell_engine.edge.services import Services
+from stepwell_engine.edge.times import instant
 from stepwell_engine.service.identity import Permission
+from stepwell_engine.service.queries import Span
 
 ROUTES: Final = Routes("runs", "/v1/projects/<ref>/workflows/<name>/runs")
 
@@ -36,7 +38,10 @@ def start_run(services: Services, ref: str, name: str, body: StartRun) -> Reply:
 @ROUTES.add("GET", "", Permission.VIEW, {200: views.RunList}, ("invalid_request",))
 def list_runs(services: Services, ref: str, name: str, query: RunPage) -> Reply:
     """List the runs of a workflow, newest first."""
-    found, cursor = services.queries.list(ref, name, query.cursor, query.limit, query.status)
+    created = Span(instant("from", query.from_), instant("to", query.to))
+    found, cursor = services.queries.list(
+        ref, name, query.cursor, query.limit, query.status, created
+    )
     return Reply(200, {"items": [views.run_item(row) for row in found], "next_cursor": cursor})
 
 
@@ -61,6 +66,35 @@ def list_run_steps(services: Services, ref: str, name: str, run_id: str, query: 
     ("run_finished",),
     body_required=False,
 )
-def cancel_run(services: Services, ref: str, name: str, run_id: str, body: NoBody) -> Reply:  # noqa: ARG001  checked to be empty
-    """Cancel a live run. A step in flight is recorded; nothing is rolled back."""
-    return Reply(200, views.run_status_view(services.controls.cancel(ref, name, run_id)))
+def cancel_run(
+    services: Services,
+    ref: str,
+    name: str,
+    run_id: str,
+    query: Cancel,
+    body: NoBody,  # noqa: ARG001  checked to be empty
+) -> Reply:
+    """Cancel a live run. A step in flight is recorded; nothing is rolled back.
+
+    A child run that it waits for goes on, unless `?cascade=true` asks to cancel it too.
+    """
+    cancelled = services.controls.cancel(ref, name, run_id, query.cascade)
+    return Reply(200, views.run_status_view(cancelled))
+
+
+@ROUTES.add(
+    "POST",
+    "/<run_id>/signals",
+    Permission.RUN,
+    {201: views.SignalView},
+    ("run_finished", "too_many_signals"),
+)
+def send_signal(services: Services, ref: str, name: str, run_id: str, body: SendSignal) -> Reply:
+    """Send a signal to a live run.
+
+    It is kept until a step of the run takes it, also if none waits for it yet.
+    """
+    sent = services.controls.signal(
+        ref, name, run_id, body.signal, jsonvalue.encode(body.payload), body.idempotency_key
+    )
+    return Reply(201, views.signal_view(sent))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stepwell_engine.core.definition import ACTION_KINDS, Definition, Kind, Step
 from stepwell_engine.core.excerpt import excerpt
 from stepwell_engine.core.structure import FIELDS
-from stepwell_engine.core.validate import build, check, hide_secrets, map_secrets, not_executed
+from stepwell_engine.core.validate import build, check, hide_secrets, map_secrets
 from stepwell_engine.limits import DAY, HOUR, MINUTE, SECOND
 
 # --- examples ---------------------------------------------------------------------------------
@@ -72,9 +72,8 @@ EVERYTHING = {
 }
 
 
-def test_an_order_pipeline_is_valid_and_fully_executed() -> None:
+def test_an_order_pipeline_is_valid() -> None:
     assert check(ORDER, "orders") == []
-    assert not_executed(ORDER) == []
 
 
 def test_builds_an_order_pipeline() -> None:
@@ -145,27 +144,6 @@ def test_timeouts_default_by_kind() -> None:
     }  # fmt: skip
 
 
-# --- what this version runs -------------------------------------------------------------------
-
-
-def test_a_kind_that_this_version_does_not_run_is_named_with_its_step() -> None:
-    odd = {"key": "odd", "kind": "nope"}
-    faults = not_executed({"steps": [*EVERYTHING["steps"], *ORDER["steps"], odd]})  # type: ignore[misc]
-    assert [fault.step for fault in faults] == ["spread", "gather", "approval", "patience", "ship"]
-    assert faults[0].message == "fanout steps are valid, but this version does not run them yet"
-
-
-def test_what_is_run_can_be_given_and_covers_children_and_compensations() -> None:
-    faults = not_executed(EVERYTHING, frozenset(Kind) - {Kind.FUNCTION, Kind.ENQUEUE})
-    assert [fault.step for fault in faults] == ["compensate:crm", "index", "compensate:ship"]
-    assert not_executed(EVERYTHING, frozenset(Kind)) == []
-
-
-@pytest.mark.parametrize("document", [None, 1, [], {}, {"steps": None}, {"steps": [None, {}]}])
-def test_what_is_run_can_be_asked_of_any_document(document: object) -> None:
-    assert not_executed(document) == []
-
-
 # --- secrets ----------------------------------------------------------------------------------
 
 
@@ -234,7 +212,7 @@ likely_documents = st.fixed_dictionaries({"steps": st.lists(likely_steps, max_si
 def test_no_document_makes_the_check_raise_and_its_words_fit_into_an_answer(
     document: object, sealed: bool
 ) -> None:
-    for violation in check(document, "flow", sealed) + not_executed(document):
+    for violation in check(document, "flow", sealed):
         answer = json.dumps(violation.as_json(), ensure_ascii=False).encode()
         assert len(answer) < 1_000
 

@@ -10,6 +10,13 @@ from stepwell_engine.core.outcome import Act, Failed, Outcome, Succeeded
 from tests.functions.home import NAP, RUNS, Home, refused, sql
 from tests.service.world import START
 
+CALLS: dict[str, tuple[str, object]] = {
+    "": ("GET", None),
+    "/steps": ("GET", None),
+    "/cancel": ("POST", None),
+    "/signals": ("POST", {"signal": "approved"}),
+}
+
 
 def test_a_new_run_shows_every_step_as_pending(home: Home) -> None:
     home.publish("orders", sql("a"), NAP)
@@ -20,7 +27,7 @@ def test_a_new_run_shows_every_step_as_pending(home: Home) -> None:
         ("a", "pending", 0),
         ("nap", "pending", 0),
     ]
-    assert shown["reason"] == "waiting for a worker to go on at step a"
+    assert shown["reason"] == "waiting for a worker to go on at step a, attempt 1 of 3"
     assert shown["started_at"] is None
 
 
@@ -180,23 +187,23 @@ def test_a_run_whose_version_cannot_be_read_is_shown_without_steps(home: Home) -
 
 
 @pytest.mark.parametrize("run_id", ["x", "0" * 65, "00000000-0000-7000-8000-000000009999", "%00"])
-@pytest.mark.parametrize("suffix", ["", "/steps", "/cancel"])
+@pytest.mark.parametrize("suffix", ["", "/steps", "/cancel", "/signals"])
 def test_an_unknown_run_is_not_found(home: Home, run_id: str, suffix: str) -> None:
     home.publish()
-    method = "POST" if suffix == "/cancel" else "GET"
-    answer = home.call(method, f"{RUNS}/{run_id}{suffix}")
+    method, body = CALLS[suffix]
+    answer = home.call(method, f"{RUNS}/{run_id}{suffix}", body)
     assert "there is no run" in refused(answer, "not_found")
 
 
-@pytest.mark.parametrize("suffix", ["", "/steps", "/cancel"])
+@pytest.mark.parametrize("suffix", ["", "/steps", "/cancel", "/signals"])
 def test_a_run_of_another_workflow_or_project_is_not_found(home: Home, suffix: str) -> None:
     home.publish()
     home.publish("other")
     home.services.identity.create_project("org", "second")
     run_id = home.start()
-    method = "POST" if suffix == "/cancel" else "GET"
-    refused(home.call(method, f"/workflows/other/runs/{run_id}{suffix}"), "not_found")
-    answer = home.call(method, f"{RUNS}/{run_id}{suffix}", project="/v1/projects/second")
+    method, body = CALLS[suffix]
+    refused(home.call(method, f"/workflows/other/runs/{run_id}{suffix}", body), "not_found")
+    answer = home.call(method, f"{RUNS}/{run_id}{suffix}", body, project="/v1/projects/second")
     refused(answer, "not_found")
     assert home.run(run_id)["status"] == "pending"
 

@@ -33,6 +33,22 @@ PROVISION = {
 COOL_OFF = {"key": "cool_off", "kind": "sleep", "sleep_for": "30m"}
 NOTIFY = {"key": "notify", "kind": "enqueue", "target": "emails", "payload": {"to": "ü"}}
 STEPS = [CHARGE, PROVISION, COOL_OFF, NOTIFY]
+APPROVE = {"key": "approve", "kind": "wait_for_signal", "signal": "approved"}
+NOTIFY_ALL = {
+    "key": "notify_all",
+    "kind": "fanout",
+    "children": [
+        {"key": "email", "kind": "enqueue", "target": "emails"},
+        {
+            "key": "crm",
+            "kind": "webhook",
+            "target": "https://crm.example.com/hooks/order",
+            "max_attempts": 1,
+        },
+    ],
+}
+NOTIFIED = {"key": "notified", "kind": "join"}
+FULFIL = {"key": "fulfil", "kind": "subworkflow", "target": "fulfilment"}
 ORDERS = "/workflows/orders"
 
 
@@ -90,6 +106,47 @@ def run_succeeded(home: Home) -> Answer:
     run_id = home.start("refunds")
     home.turn(run_id)
     return home.call("GET", f"/workflows/refunds/runs/{run_id}")
+
+
+def run_waiting(home: Home) -> Answer:
+    home.publish("orders", APPROVE)
+    run_id = home.start()
+    home.turn(run_id)
+    return home.call("GET", f"{ORDERS}/runs/{run_id}")
+
+
+def signalled(home: Home) -> Answer:
+    run_id = run_waiting(home).body["id"]
+    body = {"signal": "approved", "payload": {"by": "u_123"}, "idempotency_key": "approval-42"}
+    return home.call("POST", f"{ORDERS}/runs/{run_id}/signals", body)
+
+
+def run_compensated(home: Home) -> Answer:
+    home.publish("orders", CHARGE, NOTIFY_ALL, NOTIFIED)
+    home.outcomes = [
+        Succeeded(b'{"delivered":true}'),
+        Succeeded(b'{"msg_id":7}'),
+        Failed("answered 500"),
+    ]
+    run_id = home.start()
+    home.turn(run_id)
+    return home.call("GET", f"{ORDERS}/runs/{run_id}")
+
+
+def run_of_parent(home: Home) -> Answer:
+    home.publish("orders", FULFIL)
+    home.publish("fulfilment", PROVISION)
+    run_id = home.start()
+    home.turn(run_id)
+    (child,) = home.call("GET", "/workflows/fulfilment/runs").body["items"]
+    home.turn(child["id"])
+    home.turn(run_id)
+    return home.call("GET", f"{ORDERS}/runs/{run_id}")
+
+
+def run_of_child(home: Home) -> Answer:
+    child = run_of_parent(home).body["steps"][0]["output"]
+    return home.call("GET", f"/workflows/fulfilment/runs/{child}")
 
 
 def run_cancelled(home: Home) -> Answer:
@@ -169,6 +226,11 @@ CASES: list[Callable[[Home], Answer]] = [
     run_retrying,
     run_failed,
     run_succeeded,
+    run_waiting,
+    signalled,
+    run_compensated,
+    run_of_parent,
+    run_of_child,
     run_cancelled,
     runs,
     steps,

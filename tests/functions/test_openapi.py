@@ -78,7 +78,8 @@ def test_limits_are_documented() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["StartRun", "SetEnabled", "PutQueue", "PutFunction", "DefinitionBody", "Step"]
+    "name",
+    ["StartRun", "SendSignal", "SetEnabled", "PutQueue", "PutFunction", "DefinitionBody", "Step"],
 )
 def test_bodies_take_no_unknown_fields(name: str) -> None:
     assert document()["components"]["schemas"][name]["additionalProperties"] is False

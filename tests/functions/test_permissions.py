@@ -28,6 +28,7 @@ TABLE = {
     ("GET", "/workflows/orders/runs/RUN"): MEMBERS,
     ("GET", "/workflows/orders/runs/RUN/steps"): MEMBERS,
     ("POST", "/workflows/orders/runs/RUN/cancel"): DEVELOPERS,
+    ("POST", "/workflows/orders/runs/RUN/signals"): DEVELOPERS,
     ("GET", "/queues"): MEMBERS,
     ("PUT", "/queues/emails"): ADMINISTRATORS,
     ("GET", "/queues/emails"): MEMBERS,
@@ -49,6 +50,7 @@ BODIES: dict[tuple[str, str], object] = {
     ("PATCH", "/workflows/orders"): {"enabled": True},
     ("PUT", "/functions/f"): {"python": "a:b"},
     ("POST", "/queues/emails/messages"): {"body": 1},
+    ("POST", "/workflows/orders/runs/RUN/signals"): {"signal": "approved"},
 }
 ROUTE_IDS = [f"{method} {path}" for method, path in TABLE]
 

@@ -3,6 +3,7 @@
 import pytest
 
 from stepwell_engine import limits
+from stepwell_engine.adapters.system import RandomIds
 from stepwell_engine.core.outcome import Act, Outcome, Succeeded
 from stepwell_engine.core.run import Status
 from stepwell_engine.errors import NewerFormat, Unavailable
@@ -79,6 +80,102 @@ def test_a_filter_that_finds_little_goes_on_behind_its_cursor(home: Home) -> Non
         query["cursor"] = page["next_cursor"]
     assert seen == [oldest]
     assert pages == 2
+
+
+T = START  # of the first run below; the others follow a second apart
+
+
+@pytest.fixture
+def dated(home: Home, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Four runs whose ids carry their times."""
+    home.publish()
+    ids = RandomIds(home.clock)
+    monkeypatch.setattr(home.services.starts, "_ids", ids)
+    started = []
+    for _ in range(4):
+        started.append(home.start())
+        home.clock.sleep(1_000)
+    return started
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"from": str(T + 1_000)}, [3, 2, 1]),
+        ({"from": str(T + 1_001)}, [3, 2]),
+        ({"to": str(T + 1_000)}, [0]),
+        ({"to": str(T + 1_001)}, [1, 0]),
+        ({"from": str(T + 1_000), "to": str(T + 3_000)}, [2, 1]),
+        ({"from": "2023-11-14T22:13:21Z", "to": "2023-11-14T22:13:22.001Z"}, [2, 1]),
+        ({"from": "2023-11-14T23:13:21+01:00"}, [3, 2, 1]),
+        ({"from": "2023-11-14T22:13:22"}, [3, 2]),
+        ({"to": "2023-11-15"}, [3, 2, 1, 0]),
+        ({"from": "2023-11-15"}, []),
+        ({"from": "0", "to": "0"}, []),
+        ({"from": str(T + 2_000), "to": str(T)}, []),
+        ({"from": str(T + 1_000), "status": "pending"}, [3, 2, 1]),
+        ({"from": str(T + 1_000), "status": "failed"}, []),
+    ],
+)
+def test_runs_are_filtered_by_the_time_of_their_start(
+    home: Home, dated: list[str], query: dict[str, str], expected: list[int]
+) -> None:
+    page = home.call("GET", RUNS, query=query).body
+    assert [dated.index(one["id"]) for one in page["items"]] == expected
+    assert page["next_cursor"] is None
+
+
+def test_a_span_is_read_page_by_page(home: Home, dated: list[str]) -> None:
+    query = {"from": str(T + 1_000), "to": str(T + 3_000), "limit": "1"}
+    seen = []
+    while True:
+        page = home.call("GET", RUNS, query=query).body
+        seen += [dated.index(one["id"]) for one in page["items"]]
+        if page["next_cursor"] is None:
+            break
+        query["cursor"] = page["next_cursor"]
+    assert seen == [2, 1]
+
+
+@pytest.mark.parametrize("name", ["from", "to"])
+@pytest.mark.parametrize(
+    "time", ["", "-1", "soon", "1969-12-31", "2023-13-01", "9" * 15, "1.5", "2023-11-14T25:00Z"]
+)
+def test_a_malformed_time_is_refused(home: Home, name: str, time: str) -> None:
+    home.publish()
+    message = refused(home.call("GET", RUNS, query={name: time}), "invalid_request")
+    assert f"?{name} must be a time since 1970" in message
+
+
+@pytest.mark.parametrize("time", ["9" * 14, "9999-12-31T23:59:59.999Z"])
+def test_the_largest_times_are_taken(home: Home, time: str) -> None:
+    home.publish()
+    run_id = home.start()
+    page = home.call("GET", RUNS, query={"to": time}).body
+    assert [one["id"] for one in page["items"]] == [run_id]
+
+
+def test_a_cancel_goes_down_to_the_children_if_asked(home: Home) -> None:
+    fulfil = {"key": "fulfil", "kind": "subworkflow", "target": "fulfilment"}
+    home.publish("orders", fulfil)
+    home.publish("fulfilment", NAP)
+    for cascade, status in (("true", "cancelled"), ("false", "pending"), (None, "pending")):
+        run_id = home.start()
+        home.turn(run_id)
+        query = {} if cascade is None else {"cascade": cascade}
+        answer = home.call("POST", f"{RUNS}/{run_id}/cancel", query=query)
+        assert (answer.status, answer.body["status"]) == (200, "cancelled")
+        child = home.run(run_id)["steps"][0]["output"]
+        shown = home.run(child, "fulfilment")
+        assert (shown["status"], shown["parent"]) == (status, {"run_id": run_id})
+
+
+def test_a_cascade_is_true_or_false(home: Home) -> None:
+    home.publish()
+    run_id = home.start()
+    answer = home.call("POST", f"{RUNS}/{run_id}/cancel", query={"cascade": "deep"})
+    assert "?cascade must be true or false" in refused(answer, "invalid_request")
+    assert home.run(run_id)["status"] == "pending"
 
 
 @pytest.mark.parametrize("body", [None, {}])

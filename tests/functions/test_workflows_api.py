@@ -58,14 +58,6 @@ def test_every_violation_is_named_with_its_step(home: Home, query: dict[str, str
     assert home.call("GET", "/workflows/orders").status == 404
 
 
-def test_a_kind_that_is_not_executed_yet_is_refused_clearly(home: Home) -> None:
-    body = {"steps": [{"key": "ok", "kind": "wait_for_signal", "signal": "approved"}]}
-    answer = home.call("PUT", "/workflows/orders", body)
-    refused(answer, "invalid_definition")
-    assert answer.body["violations"][0]["step"] == "ok"
-    assert "does not run them yet" in answer.body["violations"][0]["message"]
-
-
 @pytest.mark.parametrize(
     "name", ["Orders", "-a", "a" * 65, "a.b", "%C3%A4", "a%0A", "a%20b", "%25"]
 )

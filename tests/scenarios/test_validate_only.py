@@ -27,10 +27,3 @@ def test_a_bad_one_gets_every_violation_with_its_step(home: Home) -> None:
         assert {one["step"] for one in answer.body["violations"]} == {"nap", "hook"}
         assert len(answer.body["violations"]) == 4
     assert home.ok("GET", "/workflows/order")["version"] == 1
-
-
-def test_a_kind_that_is_not_executed_yet_is_refused(home: Home) -> None:
-    steps = [{"key": "go", "kind": "wait_for_signal", "signal": "approved"}]
-    answer = home.request("PUT", "/workflows/order", {"steps": steps})
-    assert (answer.status, answer.body["code"]) == (400, "invalid_definition")
-    assert home.request("GET", "/workflows/order").status == 404

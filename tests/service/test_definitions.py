@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine.adapters.memory.catalog import MemoryCatalog
-from stepwell_engine.core.definition import Definition, Kind
+from stepwell_engine.core.definition import Definition
 from stepwell_engine.errors import NewerFormat, Problem
 from stepwell_engine.ports import Published
 from stepwell_engine.service.definitions import Workflows
@@ -150,14 +150,6 @@ def test_a_disabled_workflow_and_an_unknown_one_are_told_apart(workflows: Workfl
         with pytest.raises(Problem) as refusal:
             workflows.enabled("demo", name)
         assert refusal.value.code == code
-
-
-def test_only_the_kinds_of_this_installation_are_taken(catalog: CountingCatalog) -> None:
-    fewer = Workflows(catalog, MarkedSecrets(), ManualClock(), frozenset({Kind.SLEEP}))
-    with pytest.raises(Problem, match="does not run them yet") as refusal:
-        fewer.publish("demo", "orders", {"steps": [SQL]})
-    assert refusal.value.code == "invalid_definition"
-    assert catalog.newest("demo", "orders") is None
 
 
 def test_a_secret_that_cannot_be_sealed_leaves_nothing_behind(catalog: CountingCatalog) -> None:

@@ -8,13 +8,8 @@ import pytest
 from stepwell_engine.core.definition import Definition, Kind, Step
 from stepwell_engine.core.journal import Failure, Journal, Record
 from stepwell_engine.core.run import Head, Status, StepStatus
-from stepwell_engine.service.progress import (
-    Progress,
-    iso,
-    last_error,
-    reason,
-    step_rows,
-)
+from stepwell_engine.service.progress import Progress, iso, last_error, step_rows
+from stepwell_engine.service.reasons import reason
 from tests.service.world import START
 
 CHARGE = Step(0, "charge", Kind.WEBHOOK, "https://a.example", max_attempts=5)
@@ -92,7 +87,7 @@ def test_a_lease_is_in_force_until_its_last_millisecond() -> None:
 
 def test_a_run_behind_its_last_step_is_about_to_end() -> None:
     assert why(held(), Journal(2)) == "ending"
-    assert why(HEAD, Journal(2)) == "waiting for a worker"
+    assert why(HEAD, Journal(2)) == "waiting for a worker to end it"
 
 
 @pytest.mark.parametrize(

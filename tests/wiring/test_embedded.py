@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stepwell_engine.core.definition import EXECUTED_KINDS, Kind
+from stepwell_engine.core.definition import ACTION_KINDS
 from stepwell_engine.errors import StoreError
 from stepwell_engine.service.identity import Role
 from stepwell_engine.settings.embedded import Settings
@@ -48,11 +48,11 @@ def test_secrets_are_sealed_with_the_key_in_the_folder(tmp_path: Path) -> None:
     assert b"hunter2" not in (tmp_path / "stepwell.db").read_bytes()
 
 
-def test_every_kind_that_may_be_published_is_performed(tmp_path: Path) -> None:
+def test_every_kind_with_a_side_effect_is_performed(tmp_path: Path) -> None:
     home = embedded(Settings(data=tmp_path))
-    performed = set(home.engine.advance._performers) | {Kind.SLEEP}
+    performed = set(home.engine.advance._tools.performers)
     home.close()
-    assert performed >= EXECUTED_KINDS
+    assert performed == ACTION_KINDS
 
 
 @pytest.mark.parametrize("damage", ["database", "key"])

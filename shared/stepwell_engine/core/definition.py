@@ -23,9 +23,6 @@ class Kind(StrEnum):
 # Kinds with a side effect: the only ones allowed as fan-out children and compensations.
 ACTION_KINDS = frozenset({Kind.ENQUEUE, Kind.SQL, Kind.WEBHOOK, Kind.FUNCTION})
 
-# Kinds that this version executes; publishing another is refused.
-EXECUTED_KINDS = ACTION_KINDS | {Kind.SLEEP}
-
 
 @dataclass(frozen=True, slots=True)
 class Step:

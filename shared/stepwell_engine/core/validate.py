@@ -2,13 +2,12 @@
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Final
 
 from stepwell_engine.core import durations
-from stepwell_engine.core.definition import ACTION_KINDS, EXECUTED_KINDS, Definition, Kind, Step
+from stepwell_engine.core.definition import ACTION_KINDS, Definition, Kind, Step
 from stepwell_engine.core.excerpt import excerpt
 from stepwell_engine.core.fields import CHECKS, KEY, sealed_secret
 from stepwell_engine.core.jsonvalue import encode
@@ -202,15 +201,6 @@ def _pairs(tops: list[Place]) -> Iterator[Violation]:
             yield Violation(place.label, "a fanout must be followed at once by its join")
         if kind is Kind.JOIN and before is not Kind.FANOUT:
             yield Violation(place.label, "a join must stand right after its fanout")
-
-
-def not_executed(document: object, executed: AbstractSet[Kind] = EXECUTED_KINDS) -> list[Violation]:
-    """A violation for every step, child and compensation whose valid kind is not in `executed`."""
-    return [
-        Violation(place.label, f"{kind} steps are valid, but this version does not run them yet")
-        for place in places(document)
-        if (kind := place.kind()) is not None and kind not in executed
-    ]
 
 
 def build(document: Any, project: str, workflow: str, version: int) -> Definition:

@@ -51,6 +51,25 @@ class StartRun(Body):
     test: bool = Field(False, description="Marks the run as a test.")
 
 
+class SendSignal(Body):
+    """A signal for one run."""
+
+    signal: str = Field(
+        json_schema_extra={"pattern": "^[a-z0-9][a-z0-9_.-]{0,63}$"},
+        description="Its name, for which a step of the run waits now or later.",
+    )
+    payload: Json = Field(
+        None,
+        description="The output of the step that takes it: any JSON value, at most "
+        f"{limits.MAX_SIGNAL_PAYLOAD:,} bytes as compact JSON.",
+    )
+    idempotency_key: str | None = Field(
+        None,
+        json_schema_extra={"minLength": 1, "maxLength": limits.MAX_IDEMPOTENCY_KEY},
+        description="One key of a run, one signal: a repeated delivery answers with the first.",
+    )
+
+
 class SetEnabled(Body):
     """Whether new runs may start."""
 
@@ -130,12 +149,24 @@ class RunPage(Page):
     """One page of a workflow's runs."""
 
     status: Status | None = Field(None, description="Only runs with this status.")
+    from_: str | None = Field(
+        None,
+        alias="from",
+        description="Only runs created at this time or later: ISO 8601, or ms since the epoch.",
+    )
+    to: str | None = Field(None, description="Only runs created before this time.")
 
 
 class MessagePage(Page):
     """One page of a queue's messages."""
 
     archived: bool = Field(False, description="The messages of the archive instead.")
+
+
+class Cancel(Query):
+    """What else to cancel."""
+
+    cascade: bool = Field(False, description="Cancel the child runs that the run waits for, too.")
 
 
 class Wait(Query):

@@ -1,4 +1,4 @@
-"""What the API shows: heads, versions, resources and messages as JSON values."""
+"""What the API shows: versions, resources and messages as JSON values; runs are in run_views."""
 
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -6,11 +6,9 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from stepwell_engine.core import jsonvalue
-from stepwell_engine.core.run import Head, Status, StepStatus
 from stepwell_engine.core.validate import hide_secrets
 from stepwell_engine.ports import Message, Published, Resource
-from stepwell_engine.service.progress import StepRow, iso
-from stepwell_engine.service.queries import RunDetail, RunRow
+from stepwell_engine.service.progress import iso
 
 Json = Any
 Time = Annotated[
@@ -62,92 +60,6 @@ class WorkflowList(TypedDict):
 
     items: list[WorkflowItem]
     next_cursor: str | None
-
-
-class RunStatusView(TypedDict):
-    """A run and its status."""
-
-    id: str
-    status: Status
-
-
-class RunItem(TypedDict):
-    """A run in a list."""
-
-    id: str
-    workflow: str
-    version: int
-    status: Status
-    cursor: Annotated[int, Field(description="The index of the current step.")]
-    test: bool
-    last_error: str | None
-    created_at: Time
-    finished_at: Time | None
-
-
-class RunList(TypedDict):
-    """A page of runs, newest first. A filtered page may be short: only next_cursor null ends it."""
-
-    items: list[RunItem]
-    next_cursor: str | None
-
-
-class StepResult(TypedDict, total=False):
-    """What a step came to: each of these is there only if there is one."""
-
-    output: Json
-    error: str
-    code: str
-
-
-class StepView(StepResult):
-    """A step of a run."""
-
-    key: str
-    kind: str
-    status: StepStatus
-    attempt: int
-    max_attempts: int
-    started_at: Time | None
-    finished_at: Time | None
-    next_attempt_at: Annotated[
-        Time | None, Field(description="When the next attempt is due, or a sleep or wait ends.")
-    ]
-
-
-class StepList(TypedDict):
-    """A page of a run's steps, in definition order."""
-
-    items: list[StepView]
-    next_cursor: str | None
-
-
-class CompensationView(TypedDict):
-    """How far a failed run was undone."""
-
-    state: Literal["none"]
-
-
-class RunView(TypedDict):
-    """A run with its first 200 steps, fewer if they are large; `next_steps_cursor`: the others."""
-
-    id: str
-    workflow: str
-    version: int
-    status: Status
-    cursor: Annotated[int, Field(description="The index of the current step.")]
-    test: bool
-    idempotency_key: str | None
-    input: Json
-    output: Annotated[Json, Field(description="The output of the last step that produced one.")]
-    compensation: CompensationView
-    last_error: str | None
-    reason: Annotated[str | None, Field(description="Why a live run is not moving.")]
-    created_at: Time
-    started_at: Time | None
-    finished_at: Time | None
-    steps: list[StepView]
-    next_steps_cursor: str | None
 
 
 class QueueView(TypedDict):
@@ -273,74 +185,6 @@ def workflow_view(published: Published) -> WorkflowView:
     }
 
 
-def run_status_view(head: Head) -> RunStatusView:
-    """What a start and a cancel answer."""
-    return {"id": head.run_id, "status": head.status}
-
-
-def run_item(row: RunRow) -> RunItem:
-    """An item of the list of runs."""
-    head = row.head
-    return {
-        "id": head.run_id,
-        "workflow": head.workflow,
-        "version": head.version,
-        "status": row.status,
-        "cursor": row.position,
-        "test": head.test,
-        "last_error": row.last_error,
-        "created_at": iso(head.created_at),
-        "finished_at": _time(head.ended_at),
-    }
-
-
-def run_view(detail: RunDetail) -> RunView:
-    """A run in full."""
-    head = detail.run.head
-    return {
-        "id": head.run_id,
-        "workflow": head.workflow,
-        "version": head.version,
-        "status": detail.run.status,
-        "cursor": detail.run.position,
-        "test": head.test,
-        "idempotency_key": head.idempotency_key,
-        "input": jsonvalue.decode(detail.input),
-        "output": None if detail.output is None else jsonvalue.decode(detail.output),
-        "compensation": {"state": "none"},
-        "last_error": detail.run.last_error,
-        "reason": detail.reason,
-        "created_at": iso(head.created_at),
-        "started_at": _time(detail.started_at),
-        "finished_at": _time(head.ended_at),
-        "steps": [step_view(row) for row in detail.steps],
-        "next_steps_cursor": detail.steps_cursor,
-    }
-
-
-def step_view(row: StepRow) -> StepView:
-    """A step of a run."""
-    record = row.record
-    came_to: StepResult = {}
-    if row.output is not None:
-        came_to["output"] = jsonvalue.decode(row.output)
-    if record.error is not None:
-        came_to["error"] = record.error
-    if record.code is not None:
-        came_to["code"] = record.code
-    return {
-        "key": row.step.key,
-        "kind": row.step.kind,
-        "status": record.status,
-        "attempt": record.attempt,
-        "max_attempts": row.step.max_attempts,
-        **came_to,
-        "started_at": _time(record.started_at),
-        "finished_at": _time(record.finished_at),
-        "next_attempt_at": _time(record.next_at),
-    }
-
-
 def resource_view(resource: Resource) -> Any:
     """A queue or a function: its name and its settings."""
     return {
@@ -380,7 +224,3 @@ def _body(data: bytes) -> Any:
         return jsonvalue.decode(data)
     except ValueError:
         return data.decode(errors="replace")
-
-
-def _time(at: int | None) -> str | None:
-    return None if at is None else iso(at)

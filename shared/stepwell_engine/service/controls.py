@@ -1,9 +1,8 @@
 """What a user does to a run: cancel it, send it a signal."""
 
-import uuid
+import hashlib
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
 from stepwell_engine import limits
 from stepwell_engine.core.fields import SIGNAL_NAME
@@ -13,8 +12,6 @@ from stepwell_engine.ports import Clock, Delivered, Dispatcher, Done, Ids, Runs
 from stepwell_engine.service.records import journal_of, live_children
 from stepwell_engine.service.repeat import repeat
 from stepwell_engine.service.starts import check_key
-
-_SIGNALS: Final = uuid.UUID("0192f3c1-7a6e-7c52-8d11-5e2b4f60a9d3")  # the space of keyed ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +92,7 @@ class Controls:
         head = self._find(project, workflow, run_id)
         now = self._clock.now()
         signal_id = (
-            self._ids.run_id()
-            if idempotency_key is None
-            else str(uuid.uuid5(_SIGNALS, f"{run_id}:{idempotency_key}"))
+            self._ids.run_id() if idempotency_key is None else _keyed_id(run_id, idempotency_key)
         )
         inline = len(payload) <= limits.INLINE_MAIL
         blob = None if inline else Blob(f"m.{signal_id}", payload)
@@ -120,6 +115,12 @@ class Controls:
         if head is None or head.project != project or head.workflow != workflow:
             raise Problem("not_found", f'there is no run "{run_id}" of workflow "{workflow}"')
         return head
+
+
+def _keyed_id(run_id: str, key: str) -> str:
+    """The same id for the same key of a run: a UUIDv8, made of a hash."""
+    digest = hashlib.sha256(f"{run_id}:{key}".encode()).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
 
 
 def _check(name: str, payload: bytes, key: str | None) -> None:

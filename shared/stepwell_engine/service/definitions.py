@@ -1,16 +1,15 @@
 """Declared workflows: publishing versions, reading them, and loading them for the engine."""
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any, Final
 
 from stepwell_engine import limits
 from stepwell_engine.core import jsonvalue
-from stepwell_engine.core.definition import EXECUTED_KINDS, Definition, Kind
+from stepwell_engine.core.definition import Definition
 from stepwell_engine.core.excerpt import excerpt
 from stepwell_engine.core.fields import RESERVED_WORKFLOW_NAMES, WORKFLOW_NAME
-from stepwell_engine.core.validate import Violation, build, check, map_secrets, not_executed
+from stepwell_engine.core.validate import Violation, build, check, map_secrets
 from stepwell_engine.errors import NewerFormat, Problem
 from stepwell_engine.ports import Catalog, Clock, Published, Secrets
 from stepwell_engine.service.cursors import page, text_place
@@ -22,18 +21,10 @@ _WORKFLOWS: Final = "workflows"
 class Workflows:
     """The declared workflows of all projects."""
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        secrets: Secrets,
-        clock: Clock,
-        executed: AbstractSet[Kind] = EXECUTED_KINDS,
-    ) -> None:
-        """`executed`: the kinds of steps that this installation runs; others are refused."""
+    def __init__(self, catalog: Catalog, secrets: Secrets, clock: Clock) -> None:
         self._catalog = catalog
         self._secrets = secrets
         self._clock = clock
-        self._executed = executed
         # Versions are immutable, so nothing in here ever goes stale. Errors are not kept.
         self._cached = lru_cache(maxsize=_CACHED_DEFINITIONS)(self._read)
 
@@ -57,7 +48,7 @@ class Workflows:
             fault = f'the workflow\'s name "{name}" is a reserved word ({reserved})'
         if fault is not None:
             raise Problem("invalid_request", fault)
-        violations = check(body, name) or not_executed(body, self._executed)
+        violations = check(body, name)
         if violations:
             raise _invalid(violations)
 

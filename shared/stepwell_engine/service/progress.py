@@ -1,8 +1,13 @@
-"""How far a run has come, as its reader sees it: a row per step, and why it is not moving."""
+"""How far a run has come, as its reader sees it: a row per step, and how far it is undone.
+
+What a worker has in hand is not stored: of a run with a lease in force, the actions that it would
+try next are taken to be in flight.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Literal
 
 from stepwell_engine import limits
 from stepwell_engine.core.compensate import ALL_UNDONE, compensations
@@ -25,6 +30,23 @@ class StepRow:
     parent: str | None = None
     output: bytes | None = None
 
+    @property
+    def child(self) -> str | None:
+        """The latest run that a sub-workflow step started."""
+        # While the record is pending that run may not exist yet.
+        return None if self.record.status is StepStatus.PENDING else self.record.child
+
+
+CompensationState = Literal["none", "compensating", "compensated", "failed", "incomplete"]
+
+
+@dataclass(frozen=True, slots=True)
+class Compensation:
+    """How far a failed run is undone; `step` is the key at which the rollback stands."""
+
+    state: CompensationState
+    step: str | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -41,17 +63,25 @@ class Progress:
         """Whether a worker is at it right now, as far as the lease tells."""
         return self.head.token is not None and self.head.until > self.now
 
+    @property
+    def over(self) -> bool:
+        """Whether no step can begin any more; compensations may."""
+        return self.journal.failure is not None or not self.head.live
+
     def current(self) -> Step | None:
-        """The step at which a run stands; None behind the last, and once the run has failed."""
-        if self.journal.failure is not None or self.journal.position >= len(self.definition.steps):
+        """The step at which a run stands; None behind the last, and once a step has failed it."""
+        failure = self.journal.failure
+        if failure is not None and failure.ordinal is not None:
             return None
-        return self.definition.steps[self.journal.position]
+        steps, index = self.definition.steps, self.journal.position
+        return steps[index] if index < len(steps) else None
 
     def due(self) -> list[Effect]:
-        """The actions that are the run's turn now, those that back off left out."""
-        return [one for one in self.todo() if self._next_at(one) <= self.now][
-            : limits.CHILDREN_AT_ONCE
-        ]
+        """The actions that are tried next, those that back off left out."""
+        # A worker begins nothing once the run is cancelled.
+        at = self.now if self.head.live else self.head.ended_at or self.now
+        ready = [one for one in self.todo() if self._next_at(one) <= at]
+        return ready[: limits.CHILDREN_AT_ONCE]
 
     def todo(self) -> list[Effect]:
         """The actions that are the run's turn: a step, a join's children, compensations."""
@@ -64,7 +94,7 @@ class Progress:
 
     def _forward(self) -> list[Effect]:
         step = self.current()
-        if step is None:
+        if step is None or self.journal.failure is not None:
             return []
         if step.kind in ACTION_KINDS:
             return [Effect(step)]
@@ -91,117 +121,78 @@ def iso(at: int) -> str:
 def step_rows(run: Progress) -> Iterator[StepRow]:
     """The steps in definition order, children after their parent, a compensation after its step.
 
-    Of a run that has ended, only those that it reached.
+    Of a run that has failed or ended only those that it reached, with all children of a fan-out;
+    compensations once it is their turn.
     """
     flying = {one.key for one in run.due()} if run.held else set()
+    undoing = {one.key for one in run.todo() if one.undo}
     for top in run.definition.steps:
         for step in (top, *top.children):
             parent = None if step is top else top.key
-            record = _shown(run, run.records.get((step.ordinal, False)), step, flying)
-            if record is not None:
-                yield StepRow(step, record, parent)
-            undone = run.records.get((step.ordinal, True))
-            if step.compensate is not None and (undone or (step.ordinal, True) in flying):
+            record = run.records.get((step.ordinal, False))
+            if record is not None or not run.over or _reached(run, top, step):
+                blank = Record(step.ordinal, StepStatus.PENDING)
+                yield StepRow(step, _shown(run, record or blank, flying), parent)
+            record = run.records.get((step.ordinal, True))
+            if step.compensate is not None and (record or (step.ordinal, True) in undoing):
                 blank = Record(step.ordinal, StepStatus.PENDING, undo=True)
-                shown = _shown(run, undone or blank, step, flying)
-                yield StepRow(step.compensate, shown or blank, parent)
+                yield StepRow(step.compensate, _shown(run, record or blank, flying), parent)
 
 
-def _shown(
-    run: Progress, record: Record | None, step: Step, flying: set[tuple[int, bool]]
-) -> Record | None:
-    """The record as a reader sees it; None for a step that an ended run never reached."""
-    key = (step.ordinal, False) if record is None else record.effect
-    if key in flying:
-        record = record or Record(step.ordinal, StepStatus.RUNNING)
-        return replace(record, status=StepStatus.RUNNING, attempt=record.attempt + 1)
-    if record is not None and record.finished_at is not None:
+def _reached(run: Progress, top: Step, step: Step) -> bool:
+    """Whether a run that is over came to a step of which nothing is recorded."""
+    if step is top:
+        return step is run.current()
+    return (top.ordinal, False) in run.records
+
+
+def _shown(run: Progress, record: Record, flying: set[tuple[int, bool]]) -> Record:
+    """The record as a reader sees it."""
+    if record.finished_at is not None:
         return record
-    stands_here = step is run.current() or _never_started(run, step)
-    ended = not run.head.live or (record is None and _never_started(run, step))
-    if not ended:
-        return record or Record(step.ordinal, StepStatus.PENDING)
-    if record is None and not stands_here:
-        return None
-    record = record or Record(step.ordinal, StepStatus.CANCELLED)
-    at = run.head.ended_at
+    if record.effect in flying:
+        attempt = record.attempt + 1
+        return replace(record, status=StepStatus.RUNNING, attempt=attempt, next_at=None)
+    failure = run.journal.failure
+    if run.head.live and (failure is None or record.undo):
+        return record
+    # What was not finished when its run failed or ended does not go on.
+    at = run.head.ended_at if failure is None or record.undo else _failed_at(run)
     return replace(record, status=StepStatus.CANCELLED, finished_at=at, next_at=None)
 
 
-def _never_started(run: Progress, step: Step) -> bool:
-    """Whether a child of the fan-out that failed, or was cancelled, will never start."""
-    index = run.definition.owners[step.ordinal]
-    is_child = run.definition.steps[index] is not step
-    over = run.journal.failure is not None or not run.head.live
-    return is_child and over and index == run.journal.position - 1
+def _failed_at(run: Progress) -> int | None:
+    """When the step failed that the run fails of; when the run ended, if it was none."""
+    failure = run.journal.failure
+    ordinal = None if failure is None else failure.ordinal
+    failed = None if ordinal is None else run.records.get((ordinal, False))
+    return run.head.ended_at if failed is None else failed.finished_at
 
 
-def compensation_state(run: Progress) -> str:
-    """none, compensating, compensated, failed or incomplete."""
-    journal = run.journal
-    if journal.undo is None:
-        return "none"
+def compensation(run: Progress) -> Compensation:
+    """How far a failed run is undone."""
+    index = run.journal.undo
+    if index is None:
+        return Compensation("none")
+    if index == ALL_UNDONE:
+        return Compensation("compensated" if run.head.status is Status.FAILED else "incomplete")
+    step = run.definition.steps[index].key if index < len(run.definition.steps) else None
     if run.head.live:
-        return "compensating"
-    if run.head.status is Status.FAILED and journal.undo == ALL_UNDONE:
-        return "compensated"
-    stuck = journal.failure is not None and journal.failure.stuck
-    return "failed" if run.head.status is Status.FAILED and stuck else "incomplete"
+        return Compensation("compensating", step)
+    failure = run.journal.failure
+    if run.head.status is Status.FAILED and failure is not None and failure.stuck:
+        return Compensation("failed", _stuck(run) or step)
+    return Compensation("incomplete", step)
 
 
-def reason(run: Progress) -> str | None:
-    """Why a live run is not moving, in words; None for one that has ended."""
-    head = run.head
-    if not head.live:
-        return None
-    if head.token is not None and head.until <= run.now:
-        return "its worker was lost: another one takes over within a minute or two"
-    step = run.current()
-    opened = None if step is None else run.records.get((step.ordinal, False))
-    if step is not None and step.kind not in ACTION_KINDS and step.kind is not Kind.JOIN:
-        return _waiting(run, step, opened)
-    todo = run.todo()
-    if not todo:
-        return "ending" if run.held else "waiting for a worker"
-    due = run.due()
-    if due and run.held:
-        return f"running {_names(run, due)}"
-    if due:
-        return f"waiting for a worker to go on at {_names(run, due)}"
-    first = min(todo, key=lambda one: run.records[one.key].next_at or 0)
-    at = iso(run.records[first.key].next_at or 0)
-    return f"retrying {_name(first)} at {at}, {_tries(run, first)}"
-
-
-def _waiting(run: Progress, step: Step, record: Record | None) -> str:
-    if record is None or record.next_at is None or record.next_at <= run.now:
-        return f"waiting for a worker to go on at step {step.key}"
-    at = iso(record.next_at)
-    match step.kind, record.status:
-        case Kind.SLEEP, _:
-            return f"sleeping until {at}"
-        case Kind.WAIT_FOR_SIGNAL, _:
-            return f'waiting for the signal "{step.signal}", until {at}'
-        case _, StepStatus.RETRYING:
-            tries = f"attempt {record.attempt + 1} of {step.max_attempts}"
-            return f"retrying step {step.key} at {at}, {tries}"
-        case _:
-            return f'waiting for run {record.child} of workflow "{step.target}", until {at}'
-
-
-def _names(run: Progress, effects: list[Effect]) -> str:
-    first = effects[0]
-    more = f" and {len(effects) - 1} more" if len(effects) > 1 else ""
-    return f"{_name(first)}, {_tries(run, first)}{more}"
-
-
-def _name(effect: Effect) -> str:
-    return f"{'compensation' if effect.undo else 'step'} {effect.step.key}"
-
-
-def _tries(run: Progress, effect: Effect) -> str:
-    record = run.records.get(effect.key)
-    return f"attempt {(record.attempt if record else 0) + 1} of {effect.step.max_attempts}"
+def _stuck(run: Progress) -> str | None:
+    """The key of the step that could not be undone."""
+    failed = [
+        run.definition.flat[ordinal].key
+        for (ordinal, undo), record in run.records.items()
+        if undo and record.status is StepStatus.FAILED
+    ]
+    return failed[0] if failed else None
 
 
 def last_error(journal: Journal) -> str | None:

@@ -15,13 +15,14 @@ from stepwell_engine.ports import Clock, Runs
 from stepwell_engine.service.cursors import cursor, foreign, number_place, page, text_place
 from stepwell_engine.service.definitions import Workflows
 from stepwell_engine.service.progress import (
+    Compensation,
     Progress,
     StepRow,
-    compensation_state,
+    compensation,
     last_error,
-    reason,
     step_rows,
 )
+from stepwell_engine.service.reasons import reason
 from stepwell_engine.service.records import RunReader, journal_of
 from stepwell_engine.service.repeat import repeat
 
@@ -31,6 +32,17 @@ _LONGEST_PAUSE: Final = 200  # ms
 _SCANNED_PAGES: Final = 10  # of a list with a filter that the store does not know
 _RUNS: Final = "runs"
 _STEPS: Final = "steps"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range of times, ms since the epoch, `begin` included, `end` not; None: no bound."""
+
+    begin: int | None = None
+    end: int | None = None
+
+
+_ALWAYS: Final = Span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +62,7 @@ class RunDetail:
     run: RunRow
     input: bytes
     output: bytes | None
-    compensation: str
+    compensation: Compensation
     started_at: int | None
     reason: str | None
     steps: Sequence[StepRow]
@@ -75,14 +87,21 @@ class Queries:
         self._reader = RunReader(runs, clock)
 
     def list(
-        self, project: str, workflow: str, given: str | None, limit: int, status: Status | None
+        self,
+        project: str,
+        workflow: str,
+        given: str | None,
+        limit: int,
+        status: Status | None = None,
+        created: Span = _ALWAYS,
     ) -> tuple[Sequence[RunRow], str | None]:
-        """Runs of a workflow, newest first, and the cursor of the next page.
+        """Runs of a workflow created in a span, newest first, and the cursor of the next page.
 
         A page of a filtered list may hold fewer than `limit`; only the cursor None ends it.
         Problem: `not_found` for no such workflow, `invalid_request` for the cursor.
         """
-        before = _run_place(given)
+        before = min(filter(None, (_run_place(given), _first_id(created.end))), default=None)
+        oldest = _first_id(created.begin) or ""
         self._workflows.newest(project, workflow)
         # Stores do not know `running`: it is any live status with a lease in force.
         stored = None if status is Status.RUNNING else status
@@ -91,6 +110,8 @@ class Queries:
         for _ in range(_SCANNED_PAGES):
             heads = self._runs.list(project, workflow, before, limit + 1, stored)
             for count, head in enumerate(heads[:limit], 1):
+                if head.run_id < oldest:
+                    return found, None
                 before = head.run_id
                 if status in (None, head.shown_status(now)):
                     found.append(_row(head, journal_of(head), now))
@@ -119,7 +140,7 @@ class Queries:
             run=_row(head, run.journal, now),
             input=head.input if head.input is not None else self._reader.blob(head, "input"),
             output=self._reader.run_output(head, run.definition, run.records),
-            compensation=compensation_state(run),
+            compensation=compensation(run),
             started_at=min(started, default=None),
             reason=reason(run),
             steps=steps,
@@ -190,6 +211,14 @@ def _size(row: StepRow) -> int:
 
 def _row(head: Head, journal: Journal, now: int) -> RunRow:
     return RunRow(head, head.shown_status(now), journal.position, last_error(journal))
+
+
+def _first_id(at: int | None) -> str | None:
+    """The smallest id of a run created at `at` or later: run ids are UUIDv7."""
+    if at is None:
+        return None
+    ms = f"{at:012x}"
+    return f"{ms[:8]}-{ms[8:]}-0000-0000-000000000000"
 
 
 def _run_place(given: str | None) -> str | None:

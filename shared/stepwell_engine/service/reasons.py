@@ -1,0 +1,81 @@
+"""Why a run is not moving, in words."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from stepwell_engine.core.definition import ACTION_KINDS, Kind, Step
+from stepwell_engine.core.effects import Effect
+from stepwell_engine.core.journal import Record
+from stepwell_engine.core.run import StepStatus
+from stepwell_engine.service.progress import Progress, iso
+
+_NAMED: Final = 3  # steps in one sentence
+
+
+def reason(run: Progress) -> str | None:
+    """One clause about a live run; None for one that has ended."""
+    head = run.head
+    if not head.live:
+        return None
+    if head.token is not None and not run.held:
+        return "its worker was lost: another one takes over within a minute or two"
+    todo = run.todo()
+    if not todo:
+        return _standing(run)
+    due = run.due()
+    if due and run.held:
+        return f"running {_names(run, due)}"
+    if due:
+        return f"waiting for a worker to go on at {_names(run, due)}"
+    first = min(todo, key=lambda one: run.records[one.key].next_at or 0)
+    at = iso(run.records[first.key].next_at or 0)
+    others = len(todo) - 1
+    later = f"; {others} more back{'s' if others == 1 else ''} off" if others else ""
+    return f"retrying {_name(first)} at {at}, {_tries(run, first)}{later}"
+
+
+def _standing(run: Progress) -> str:
+    """Where no action is the run's turn: a sleep, a wait, a child run, a beginning or an end."""
+    step = run.current()
+    if step is None or step.kind in ACTION_KINDS or step.kind is Kind.JOIN:
+        return "ending" if run.held else "waiting for a worker to end it"
+    record = run.records.get((step.ordinal, False))
+    if record is None or record.next_at is None or record.next_at <= run.now:
+        return f"{'going on' if run.held else 'waiting for a worker to go on'} at step {step.key}"
+    return _waiting(step, record, iso(record.next_at))
+
+
+def _waiting(step: Step, record: Record, at: str) -> str:
+    if step.kind is Kind.SLEEP:
+        return f"sleeping until {at}"
+    if step.kind is Kind.WAIT_FOR_SIGNAL:
+        return f'waiting for the signal "{step.signal}", until {at}'
+    if record.status is StepStatus.RETRYING:
+        tries = f"attempt {record.attempt + 1} of {step.max_attempts}"
+        return f"retrying step {step.key} at {at}, {tries}"
+    if record.status is StepStatus.PENDING:
+        return f'starting run {record.child} of workflow "{step.target}"'
+    return f'waiting for run {record.child} of workflow "{step.target}", until {at}'
+
+
+def _names(run: Progress, effects: Sequence[Effect]) -> str:
+    if len(effects) == 1:
+        return f"{_name(effects[0])}, {_tries(run, effects[0])}"
+    keys = [_key(one) for one in effects[:_NAMED]]
+    more = len(effects) - len(keys)
+    last = f"{more} more" if more else keys.pop()
+    what = "the compensations of steps" if effects[0].undo else "steps"
+    return f"{what} {', '.join(keys)} and {last}"
+
+
+def _name(effect: Effect) -> str:
+    return f"{'the compensation of ' if effect.undo else ''}step {_key(effect)}"
+
+
+def _key(effect: Effect) -> str:
+    return effect.step.key.removeprefix("compensate:")
+
+
+def _tries(run: Progress, effect: Effect) -> str:
+    record = run.records.get(effect.key)
+    return f"attempt {(record.attempt if record else 0) + 1} of {effect.step.max_attempts}"
