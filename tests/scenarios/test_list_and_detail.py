@@ -19,6 +19,19 @@ def test_runs_are_listed_newest_first_in_pages(home: Home) -> None:
     assert seen == ids[::-1]
 
 
+def test_the_list_can_be_cut_by_time(home: Home) -> None:
+    home.publish("drip", {"key": "nap", "kind": "sleep", "sleep_for": "1m"})
+    ids = []
+    for _ in range(4):
+        ids.append(home.start("drip"))
+        home.clock.at += 1_000
+    times = [home.run("drip", run_id)["created_at"] for run_id in ids]
+    query = {"from": times[1], "to": times[3]}
+    page = home.request("GET", "/workflows/drip/runs", query=query).body
+    assert [item["id"] for item in page["items"]] == [ids[2], ids[1]]
+    assert home.request("GET", "/workflows/drip/runs", query={"from": "x"}).status == 400
+
+
 def test_the_list_can_be_filtered_by_status(home: Home, receiver: Receiver) -> None:
     receiver.script(Reply(200), Reply(500))
     step = {"key": "pay", "kind": "webhook", "target": receiver.url, "max_attempts": 1}

@@ -311,10 +311,10 @@ CASES = {
     ),
     "failed of the ceiling in the rollback": Case(
         FAILED,
-        replace(UNWINDING, undo=0, failure=Failure("too many", "step_ceiling", None)),
+        replace(UNWINDING, undo=0, failure=Failure("stopped", "child_failed", 5, stuck=True)),
         "pay succeeded, compensate:pay cancelled, fan succeeded, mail succeeded, "
         "crm failed, index succeeded, join failed",
-        Compensation("incomplete", "pay"),
+        Compensation("failed", "pay"),
     ),
     "succeeded": Case(
         replace(LIVE, status=Status.SUCCEEDED, ended_at=ENDED),

@@ -97,7 +97,7 @@ class StepList(TypedDict):
 class CompensationView(TypedDict):
     """How far a failed run was undone.
 
-    `incomplete`: it was cancelled, or had to stop, before all was undone.
+    `failed`: a compensation failed for good. `incomplete`: the run was cancelled before the end.
     """
 
     state: CompensationState

@@ -1,0 +1,86 @@
+"""A fan-out is undone through its children, together, as they ran."""
+
+import threading
+
+from tests.scenarios.homes import Home
+from tests.scenarios.parts import answer_by_path, called, doomed, fan, hook, statuses, undone
+from tests.scenarios.receiver import Call, Receiver, Reply
+
+
+def test_the_children_of_a_joined_fanout_are_undone_together(
+    home: Home, receiver: Receiver
+) -> None:
+    together = threading.Barrier(3)
+
+    def answer(request: Call) -> Reply:
+        if request.path.startswith("/undo-c"):
+            together.wait(30)  # nobody is answered before all three are there
+        return Reply(500 if request.path == "/doomed" else 200)
+
+    receiver.answer = answer
+    children = [undone(receiver, f"c{n}") for n in range(3)]
+    home.publish(
+        "order",
+        undone(receiver, "first"),
+        *fan(*children, hook(receiver, "log")),
+        doomed(receiver),
+    )
+    run_id = home.start("order")
+    run = home.finish("order", run_id)
+    assert run["compensation"] == {"state": "compensated"}
+    undoing = called(receiver)[6:]
+    assert sorted(undoing[:3]) == ["undo-c0", "undo-c1", "undo-c2"]
+    assert undoing[3:] == ["undo-first"]
+    assert "compensate:log" not in statuses(run)
+    undo = home.step("order", run_id, "compensate:c1")
+    assert (undo["parent_step_id"], undo["compensating"]) == ("all", True)
+
+
+def test_the_siblings_of_a_failed_child_are_undone_and_the_failed_one_is_not(
+    home: Home, receiver: Receiver
+) -> None:
+    answer_by_path(receiver, {"bad": [500]})
+    home.publish(
+        "order",
+        undone(receiver, "first"),
+        *fan(undone(receiver, "good"), undone(receiver, "bad", max_attempts=2)),
+    )
+    run = home.finish("order", home.start("order"))
+    assert run["compensation"] == {"state": "compensated"}
+    assert called(receiver)[-2:] == ["undo-good", "undo-first"]
+    assert "undo-bad" not in called(receiver)
+    assert "compensate:bad" not in statuses(run)
+
+
+def test_a_sibling_that_succeeds_late_is_undone_too(home: Home, receiver: Receiver) -> None:
+    failed = threading.Event()
+
+    def answer(request: Call) -> Reply:
+        if request.path == "/bad":
+            failed.set()
+            return Reply(500)
+        if request.path == "/late":
+            failed.wait(30)
+        return Reply()
+
+    receiver.answer = answer
+    home.publish("order", *fan(undone(receiver, "late"), undone(receiver, "bad", max_attempts=1)))
+    run = home.finish("order", home.start("order"))
+    assert statuses(run) == {
+        "all": "succeeded",
+        "late": "succeeded",
+        "compensate:late": "succeeded",
+        "bad": "failed",
+        "joined": "failed",
+    }
+    assert called(receiver)[-1] == "undo-late"
+
+
+def test_children_that_never_ended_well_are_not_undone(home: Home, receiver: Receiver) -> None:
+    answer_by_path(receiver, {"bad": [500], "busy": [503]})
+    children = [undone(receiver, "busy"), undone(receiver, "bad", max_attempts=1)]
+    home.publish("order", *fan(*children))
+    run = home.finish("order", home.start("order"))
+    assert statuses(run)["busy"] == "cancelled"
+    assert run["compensation"] == {"state": "none"}
+    assert [path for path in called(receiver) if path.startswith("undo")] == []
