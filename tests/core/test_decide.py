@@ -203,10 +203,23 @@ def test_a_wait_expires_counted_from_the_first_park_without_a_retry() -> None:
 def test_a_cancelled_run_records_its_step_in_flight_and_stays_where_it_is() -> None:
     act = perform(Journal())
     for outcome, status in ((Succeeded(b"1"), "succeeded"), (Failed("no"), "failed")):
-        journal = settle_cancelled(ONE, Journal(), act, outcome, NOW, NOW + 5)
+        journal = settle_cancelled(ONE, Journal(), act, outcome, NOW, NOW + 5, NOW + 5)
         assert journal.position == 0
         assert journal.records[0].status == status
-        assert settle_cancelled(ONE, journal, act, outcome, NOW, NOW + 9) is journal
+        again = settle_cancelled(ONE, journal, act, outcome, NOW, NOW + 9, NOW + 5)
+        assert again is journal
+
+
+@pytest.mark.parametrize(
+    ("cancelled_at", "status"), [(NOW + 5, StepStatus.FAILED), (NOW + 6, StepStatus.CANCELLED)]
+)
+def test_an_attempt_that_failed_before_the_cancel_leaves_its_step_backing_off(
+    cancelled_at: int, status: StepStatus
+) -> None:
+    act = perform(Journal())
+    journal = settle_cancelled(ONE, Journal(), act, Failed("no"), NOW, NOW + 5, cancelled_at)
+    (record,) = stop(ONE, journal, cancelled_at).records
+    assert (record.status, record.attempt, record.error) == (status, 1, "no")
 
 
 def test_a_cancelled_run_whose_worker_is_gone_shows_its_step_as_cancelled() -> None:

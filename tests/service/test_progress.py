@@ -109,7 +109,7 @@ def test_a_step_that_was_backing_off_when_its_run_failed_is_cancelled() -> None:
         None,
     )
     assert row.record.error == "busy"
-    assert last_error(journal) == "too many attempts"
+    assert last_error(head, journal) == "too many attempts"
 
 
 def test_a_cancelled_runs_step_is_running_until_its_lease_is_over() -> None:
@@ -120,5 +120,7 @@ def test_a_cancelled_runs_step_is_running_until_its_lease_is_over() -> None:
 
 def test_the_last_error_of_a_live_run_is_that_of_its_current_step() -> None:
     retrying = Record(0, StepStatus.RETRYING, 1, START, next_at=START + 2_000, error="busy")
-    assert last_error(Journal(open=(retrying,))) == "busy"
-    assert last_error(Journal()) is None
+    assert last_error(HEAD, Journal(open=(retrying,))) == "busy"
+    assert last_error(HEAD, Journal()) is None
+    cancelled = replace(HEAD, status=Status.CANCELLED)
+    assert last_error(cancelled, Journal(open=(retrying,))) is None

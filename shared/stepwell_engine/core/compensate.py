@@ -91,4 +91,5 @@ def _failed_compensation(journal: Journal) -> Record | None:
 def _stuck(definition: Definition, record: Record, failure: Failure) -> Failure:
     key = definition.flat[record.ordinal].key
     text = f'compensation of step "{key}" failed, rollback stopped: {record.error}'
-    return Failure(text[: limits.MAX_ERROR_TEXT], record.code, failure.ordinal, stuck=True)
+    # The code stays that of the step: it says whether a parent may try again.
+    return replace(failure, message=text[: limits.MAX_ERROR_TEXT], stuck=True)

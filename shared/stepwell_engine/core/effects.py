@@ -11,7 +11,13 @@ from stepwell_engine.core.definition import Step
 from stepwell_engine.core.instructions import Park, Perform, Scene, Turn
 from stepwell_engine.core.journal import Journal, Record
 from stepwell_engine.core.run import Status, StepStatus
-from stepwell_engine.core.transitions import act, ends, fail_run, failed_record, record_failure
+from stepwell_engine.core.transitions import (
+    act,
+    breach_ceiling,
+    ends,
+    failed_record,
+    record_failure,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,7 @@ def attempt_all(scene: Scene, journal: Journal, todo: Sequence[Effect]) -> Turn:
     if hopeless is not None:
         return Turn(hopeless)
     if journal.attempts + len(scene.flying) >= limits.MAX_RUN_ATTEMPTS:
-        return _ceiling(scene, journal)
+        return Turn(journal, Perform(())) if scene.flying else Turn(breach_ceiling(journal))
     waits = [ends(opened) for one in todo if (opened := _backing_off(scene, journal, one))]
     ready = [
         one
@@ -74,10 +80,3 @@ def _hopeless(scene: Scene, journal: Journal, todo: Sequence[Effect]) -> Journal
     )
     failed = failed_record(record, text, "worker_lost", scene.now)
     return record_failure(scene.definition, journal, failed)
-
-
-def _ceiling(scene: Scene, journal: Journal) -> Turn:
-    if scene.flying:
-        return Turn(journal, Perform(()))
-    text = f"this run has executed {limits.MAX_RUN_ATTEMPTS} attempts, the most a run may"
-    return Turn(fail_run(journal, text, "step_ceiling"))

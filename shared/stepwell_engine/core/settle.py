@@ -48,21 +48,33 @@ def settle(
 
 
 def settle_cancelled(
-    definition: Definition, journal: Journal, act: Act, outcome: Outcome, started: int, now: int
+    definition: Definition,
+    journal: Journal,
+    act: Act,
+    outcome: Outcome,
+    started: int,
+    now: int,
+    cancelled_at: int,
 ) -> Journal:
-    """Record what a cancelled run's act in flight came to; nothing moves."""
+    """Record what a cancelled run's act in flight came to; nothing moves.
+
+    An attempt that had failed before, and was held back, leaves its step backing off.
+    """
     if not _awaited(definition, journal, act) or any(
         record.effect == (act.ordinal, act.undo) for record in journal.records
     ):
         return journal
     record = _begun(journal, act, started)
     outcome = _bounded(outcome)
-    done = (
-        succeeded_record(record, outcome.output, now)
-        if isinstance(outcome, Succeeded)
-        else failed_record(record, outcome.message, outcome.code, now)
-    )
-    return replace(record_finished(journal, done), attempts=journal.attempts + 1)
+    attempts = journal.attempts + 1
+    if isinstance(outcome, Succeeded):
+        done = succeeded_record(record, outcome.output, now)
+    elif now < cancelled_at and attempts_left(_step(definition, act), record, outcome):
+        waiting = retrying_record(record, outcome, now)
+        return replace(record_open(journal, waiting), attempts=attempts)
+    else:
+        done = failed_record(record, outcome.message, outcome.code, now)
+    return replace(record_finished(journal, done), attempts=attempts)
 
 
 def stop(definition: Definition, journal: Journal, now: int) -> Journal:

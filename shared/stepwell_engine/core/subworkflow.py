@@ -11,6 +11,7 @@ from stepwell_engine.core.outcome import Failed
 from stepwell_engine.core.run import Mail, Status, StepStatus
 from stepwell_engine.core.transitions import (
     attempts_left,
+    breach_ceiling,
     ends,
     fail_step,
     finish_step,
@@ -40,6 +41,9 @@ def subworkflow(scene: Scene, step: Step, journal: Journal) -> Turn:
         record = Record(step.ordinal, StepStatus.PENDING, 1, scene.now)
         text = f"this run is {scene.head.depth} levels deep, the most: it can start no other"
         return Turn(fail_step(journal, record, text, "depth_exceeded", scene.now))
+    launches = opened is None or opened.status is StepStatus.RETRYING
+    if launches and journal.attempts >= limits.MAX_RUN_ATTEMPTS:
+        return Turn(breach_ceiling(journal))
     if opened is None:
         return Turn(journal, Launch(step.ordinal, 1, None))
     if opened.status is StepStatus.RETRYING:
@@ -86,10 +90,12 @@ def child_started(step: Step, journal: Journal) -> Journal:
 def child_not_started(
     definition: Definition, journal: Journal, failed: Failed, now: int
 ) -> Journal:
-    """No child could be started: a failed attempt."""
+    """No child could be started: a failed attempt, and no run that anybody could look at."""
     step = definition.steps[journal.position]
     opened = journal.opened(step.ordinal)
-    return journal if opened is None else _failed(step, journal, opened, failed, now)
+    if opened is None:
+        return journal
+    return _failed(step, journal, replace(opened, child=None), failed, now)
 
 
 def settle_child(

@@ -30,6 +30,15 @@ def fail_run(journal: Journal, message: str, code: str | None = None) -> Journal
     return replace(journal, failure=Failure(message[: limits.MAX_ERROR_TEXT], code, None))
 
 
+def breach_ceiling(journal: Journal) -> Journal:
+    """The run would execute more attempts than a run may: it ends, and a rollback stops."""
+    text = f"this run has executed {limits.MAX_RUN_ATTEMPTS} attempts, the most a run may"
+    if journal.failure is None:
+        return fail_run(journal, text, "step_ceiling")
+    failure = replace(journal.failure, message=f"rollback stopped: {text}", stuck=True)
+    return replace(journal, failure=failure)
+
+
 def record_failure(definition: Definition, journal: Journal, failed: Record) -> Journal:
     """Record that an action failed for good: the run fails with it if it is the current step.
 

@@ -91,6 +91,7 @@ class Hold:
         self._tried: list[Tried] = []
         self._flying: set[tuple[int, bool]] = set()
         self._landed: deque[Tried] = deque()
+        self._waited = False  # for acts in flight, since the head was last seen
 
     def go(self) -> None:
         """Advance the run until it parks or ends, its time is up, or the lease is lost."""
@@ -131,6 +132,12 @@ class Hold:
             return self._commit(decision, now, release=out_of_time)
         if out_of_time:
             return self._commit(decision, now, release=True)
+        if acts and self._waited:
+            # Nothing was written since: a cancel that came meanwhile must be seen before the act.
+            head = repeat(self._tools.clock, lambda: self._tools.runs.get(self._head.run_id))
+            self._waited = False
+            if head is None or head.writes != self._head.writes:
+                return self._refused(head)
         alone = len(acts) == 1 and not self._flying and until is None
         for act in acts:
             started = self._secure(act.timeout)
@@ -143,6 +150,7 @@ class Hold:
                 self._crew.start(partial(self._fly, act, started))
         if not alone:
             self._crew.wait(None if until is None else max(0, until - self._tools.clock.now()))
+            self._waited = True
         self._settle_landed()
         return True
 
@@ -277,6 +285,7 @@ class Hold:
         self._head = head
         self._committed = self._journal = journal
         self._tried = []
+        self._waited = False
 
     # --- refusals -----------------------------------------------------------------------------
 
@@ -299,6 +308,7 @@ class Hold:
             self._crew.wait(None)
             self._settle_landed()
         journal = self._committed
+        at = head.ended_at or self._tools.clock.now()
         for tried in self._tried:
             journal = settle_cancelled(
                 self._definition,
@@ -307,8 +317,9 @@ class Hold:
                 tried.outcome,
                 tried.started,
                 tried.finished,
+                at,
             )
-        journal = stop(self._definition, journal, head.ended_at or self._tools.clock.now())
+        journal = stop(self._definition, journal, at)
         packed = journals.pack(journal, head.created_at, self._token, head.writes)
         commit = Commit(
             run_id=head.run_id,

@@ -195,8 +195,9 @@ def _stuck(run: Progress) -> str | None:
     return failed[0] if failed else None
 
 
-def last_error(journal: Journal) -> str | None:
-    """What a run failed of, or what its current step's latest attempt failed of."""
+def last_error(head: Head, journal: Journal) -> str | None:
+    """What a run failed of, or what the latest attempt of a live run's current step failed of."""
     if journal.failure is not None:
         return journal.failure.message
-    return next((record.error for record in journal.open if record.error), None)
+    opened = journal.open if head.live else ()
+    return next((record.error for record in opened if record.error), None)

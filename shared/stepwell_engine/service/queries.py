@@ -210,7 +210,7 @@ def _size(row: StepRow) -> int:
 
 
 def _row(head: Head, journal: Journal, now: int) -> RunRow:
-    return RunRow(head, head.shown_status(now), journal.position, last_error(journal))
+    return RunRow(head, head.shown_status(now), journal.position, last_error(head, journal))
 
 
 def _first_id(at: int | None) -> str | None:
