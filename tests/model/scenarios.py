@@ -133,6 +133,12 @@ def scenarios(draw: Draw, theme: Theme) -> Scenario:
     )
 
 
+def _targets(names: Sequence[str], name: str) -> list[str]:
+    """What a sub-workflow may name: any workflow but its own, and one that is not there."""
+    others = [other for other in names if other not in (ROOT, name)]
+    return [*others, *others, *([ROOT] if name != ROOT else []), MISSING]
+
+
 @dataclass(frozen=True)
 class Script:
     """What the attempts come to: each action has its luck, which goes on from launch to launch."""
@@ -251,7 +257,7 @@ def _path(draw: Draw, workflows: Mapping[str, Workflow]) -> Path:
         ]
         if not calls or len(path) == 5:
             return path
-        call = draw(st.sampled_from([None, *calls]))
+        call = draw(st.sampled_from([None, *calls, *calls]))
         if call is None:
             return path
         path = (*path, (call["key"], draw(st.sampled_from((1, 1, 2)))))

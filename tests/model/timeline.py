@@ -15,7 +15,7 @@ from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]  # it 
 
 EPOCH = 1_700_000_000_000
 ACT, WORKER = 0, 1  # whose turn comes first at the same time and depth
-MOST_TURNS = 50_000
+MOST_TURNS = 10_000
 
 Order = tuple[int, int]
 
