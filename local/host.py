@@ -54,8 +54,9 @@ def up(settings: Settings, signals: Signals, ready: Callable[[Credentials], None
         ready(found)
         signals.stop.wait()
         log.info("stopping")
+        workers.halt()
         server.stop(signals.at_once)
-        left = workers.stop(settings.stop_seconds, signals.at_once)
+        left = workers.wait(settings.stop_seconds, signals.at_once)
         if left:
             log.warning(
                 "runs with a step in flight, which starts anew with the next host: %d", left
