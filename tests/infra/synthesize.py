@@ -3,7 +3,10 @@
 python -m tests.infra.synthesize FOLDER
 """
 
+import json
 import sys
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Final
 
@@ -36,12 +39,18 @@ CHOSEN: Final = {
     "secrets": f"arn:aws:secretsmanager:eu-west-1:{ACCOUNT}:secret:shop-Ab12Cd",
 }
 
+REFUSED: Final = ("environment=Prod", "colour=red", "domain", "domain=a.example.com")
+
 
 def main(folder: Path) -> None:
-    """`default` and `mailed` by default values, `chosen` by CHOSEN, `bad` with findings."""
+    """`default` and `mailed` by default values, `chosen` by CHOSEN, `bad` with findings.
+
+    And in refused.json what came of the values in REFUSED: exit code and standard error.
+    """
     write(folder / "default", {})
     write(folder / "mailed", {"alarm_email": "ops@example.com", "requirements": "false"})
     write(folder / "chosen", CHOSEN)
+    (folder / "refused.json").write_text(json.dumps({one: refuse(folder, one) for one in REFUSED}))
     if app.synthesize(careless(folder / "bad")) != 1:
         raise SystemExit("the careless stack was let through")
 
@@ -52,6 +61,13 @@ def write(output: Path, context: dict[str, str]) -> None:
     arguments = [word for pair in pairs for word in ("--context", pair)]
     if app.main(["--output", str(output), *arguments]) != 0:
         raise SystemExit(f"{output.name} could not be synthesized")
+
+
+def refuse(folder: Path, pair: str) -> tuple[int, str]:
+    """Try a context value that cannot be used."""
+    with redirect_stderr(StringIO()) as said:
+        code = app.main(["--output", str(folder / "refused"), "--context", pair])
+    return code, said.getvalue()
 
 
 def careless(output: Path) -> cdk.App:
