@@ -64,7 +64,7 @@ class Common:
         made = lambda_.Function(
             within,
             "Function",
-            function_name=f"{self.installation.name}-{what.name}",
+            function_name=self.installation.function_name(what.name),
             description=what.description,
             runtime=lambda_.Runtime.PYTHON_3_13,
             architecture=lambda_.Architecture.ARM_64,

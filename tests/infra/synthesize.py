@@ -33,7 +33,7 @@ CHOSEN: Final = {
     "alarm_topic": f"arn:aws:sns:eu-west-1:{ACCOUNT}:pager",
     "domain": "runs.example.com",
     "certificate": f"arn:aws:acm:eu-west-1:{ACCOUNT}:certificate/1",
-    "queues": f"arn:aws:sqs:eu-west-1:{ACCOUNT}:orders,arn:aws:sqs:eu-west-1:{ACCOUNT}:mails",
+    "allowed_networks": "10.0.0.0/8,fd00::/8",
     "functions": f"arn:aws:lambda:eu-west-1:{ACCOUNT}:function:shop-*",
     "databases": f"arn:aws:rds:eu-west-1:{ACCOUNT}:cluster:shop",
     "secrets": f"arn:aws:secretsmanager:eu-west-1:{ACCOUNT}:secret:shop-Ab12Cd",

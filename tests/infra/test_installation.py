@@ -29,8 +29,9 @@ def test_every_value_has_a_default() -> None:
         ("api_concurrency", [1, 10_000]),
         ("executor_concurrency", [2, 1_000]),
         ("deletion_protection", ["true", "false", True]),
-        ("queues", ["", ARN, f"{ARN},{ARN}-2", [ARN]]),
+        ("functions", ["", ARN, f"{ARN},{ARN}-2", [ARN]]),
         ("alarm_email", ["ops@example.com"]),
+        ("allowed_networks", ["10.0.0.0/8", "127.0.0.0/8,fd00::/8"]),
     ],
 )
 def test_a_value_that_fits_is_taken(name: str, good: list[Any]) -> None:
@@ -49,9 +50,10 @@ def test_a_value_that_fits_is_taken(name: str, good: list[Any]) -> None:
         ("api_concurrency", [0, 10_001]),
         ("executor_concurrency", [1, 1_001]),
         ("deletion_protection", ["perhaps"]),
-        ("queues", ["orders", f"{ARN}, {ARN}", f"{ARN},orders"]),
+        ("functions", ["orders", f"{ARN}, {ARN}", f"{ARN},orders"]),
         ("alarm_email", ["ops", "ops@"]),
         ("alarm_topic", ["pager"]),
+        ("allowed_networks", ["example.com", "10.0.0.0/8,", "10.0.0.0/8, fd00::/8"]),
     ],
 )
 def test_a_value_that_does_not_fit_is_refused_by_name(name: str, bad: list[Any]) -> None:
