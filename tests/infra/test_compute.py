@@ -92,10 +92,10 @@ def test_a_function_is_told_which_networks_are_allowed(chosen: Assembly, name: s
 
 
 @pytest.mark.parametrize("name", TIMEOUTS)
-def test_a_function_logs_json_into_a_group_that_forgets(
+def test_a_function_logs_json_and_metrics_into_a_group_that_forgets(
     default: Assembly, chosen: Assembly, name: str
 ) -> None:
-    for assembly, days, level in ((default, 30, "INFO"), (chosen, 7, "WARN")):
+    for assembly, days, level in ((default, 30, "INFO"), (chosen, 7, "INFO")):
         compute = assembly.template("compute")
         logging = compute.one("Lambda::Function", f"{name}Function")["LoggingConfig"]
         assert logging["LogFormat"] == "JSON"
