@@ -1,8 +1,8 @@
 """The embedded host: HTTP, executor threads and the tick over one data folder."""
 
 import logging
+import queue
 import signal
-import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -29,16 +29,31 @@ class CannotStart(Exception):
 
 
 class Signals:
-    """SIGTERM and SIGINT: the first asks for a clean stop, a second for one at once."""
+    """SIGTERM and SIGINT: the first asks for a clean stop, a second for one at once.
+
+    A handler runs in the main thread in the midst of whatever that does, so it may take no lock
+    that the main thread could hold: a SimpleQueue's put is made for that, an Event's set is not.
+    """
 
     def __init__(self) -> None:
-        self.stop = threading.Event()
-        self.at_once = threading.Event()
+        self._received: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._again = False
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._received)
+            signal.signal(number, lambda number, _: self._received.put(number))
 
-    def _received(self, *_: object) -> None:
-        (self.at_once if self.stop.is_set() else self.stop).set()
+    def wait(self) -> None:
+        """Wait for the first."""
+        self._received.get()
+
+    def again(self, seconds: float) -> bool:
+        """Whether a second one came, within `seconds` from now."""
+        if not self._again:
+            try:
+                self._received.get(timeout=seconds)
+                self._again = True
+            except queue.Empty:
+                return False
+        return True
 
 
 def up(settings: Settings, signals: Signals, ready: Callable[[Credentials], None]) -> None:
@@ -52,11 +67,11 @@ def up(settings: Settings, signals: Signals, ready: Callable[[Credentials], None
         workers.start()
         server.start()
         ready(found)
-        signals.stop.wait()
+        signals.wait()
         log.info("stopping")
         workers.halt()
-        server.stop(signals.at_once)
-        left = workers.wait(settings.stop_seconds, signals.at_once)
+        server.stop(signals.again)
+        left = workers.wait(settings.stop_seconds, signals.again)
         if left:
             log.warning(
                 "runs with a step in flight, which starts anew with the next host: %d", left

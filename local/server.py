@@ -3,6 +3,7 @@
 import logging
 import socket
 import threading
+from collections.abc import Callable
 from typing import Final
 
 import uvicorn
@@ -16,6 +17,7 @@ HOST: Final = "127.0.0.1"
 BACKLOG: Final = 2_048
 # Requests in progress get this long when the host stops; one that still waits is answered 503.
 STOP_SECONDS: Final = 2
+LOOK: Final = 0.02  # seconds between two looks at whether the server has stopped
 
 
 class PortBusy(Exception):
@@ -77,11 +79,14 @@ class Server:
         """Serve, in the background."""
         self._thread.start()
 
-    def stop(self, at_once: threading.Event) -> None:
-        """Take no more requests, and wait for those in progress unless `at_once` is set."""
+    def stop(self, at_once: Callable[[float], bool]) -> None:
+        """Take no more requests, and wait for those in progress.
+
+        `at_once` waits so many seconds for a word that there is no time for that.
+        """
         self._server.should_exit = True
-        while self._thread.is_alive() and not at_once.is_set():
-            self._thread.join(0.05)
+        while self._thread.is_alive() and not at_once(LOOK):
+            pass
         self._threads.close()
 
     def _serve(self) -> None:

@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections.abc import Callable
 from typing import Final
 
 from stepwell_engine.errors import StoreError, Unavailable
@@ -38,15 +39,15 @@ class Workers:
         self._stopping.set()
         self._home.hints.close()
 
-    def wait(self, seconds: float, at_once: threading.Event) -> int:
-        """After `halt`, wait for the runs in hand; how many are left.
+    def wait(self, seconds: float, at_once: Callable[[float], bool]) -> int:
+        """After `halt`, wait at most `seconds` for the runs in hand; how many are left.
 
-        Waits at most `seconds`, or until `at_once` is set. Steps that are left are abandoned: the
-        threads are daemons, and it is as if the host had been killed.
+        `at_once` waits so many seconds for a word that there is no time for that. Steps that are
+        left are abandoned: the threads are daemons, and it is as if the host had been killed.
         """
         ends = time.monotonic() + seconds
         while (left := self._home.hints.taken) and time.monotonic() < ends:
-            if at_once.wait(LOOK):
+            if at_once(LOOK):
                 break
         self._ticker.join(LOOK)
         return left

@@ -24,6 +24,11 @@ def home(tmp_path: Path) -> Iterator[Home]:
     home.close()
 
 
+def never(seconds: float) -> bool:
+    """No second signal comes."""
+    return threading.Event().wait(seconds)
+
+
 class Scripted:
     """Stands for `Advance` and for `Sweep`: raises what is left of the script, then says so."""
 
@@ -56,7 +61,7 @@ def at_work(home: Home, story: Callable[[], None]) -> None:
     workers.start()
     story()
     workers.halt()
-    assert workers.wait(60, threading.Event()) == 0
+    assert workers.wait(60, never) == 0
 
 
 def test_a_store_that_does_not_answer_is_asked_again(
@@ -105,9 +110,7 @@ def test_a_run_in_hand_is_waited_for_until_the_time_is_over_or_a_second_signal(h
     assert home.hints.take_due() is not None
     workers.start()
     workers.halt()
-    at_once = threading.Event()
-    assert workers.wait(0, at_once) == 1
-    at_once.set()
-    assert workers.wait(3_600, at_once) == 1
+    assert workers.wait(0, never) == 1
+    assert workers.wait(3_600, lambda _: True) == 1
     home.hints.done("a")
-    assert workers.wait(3_600, threading.Event()) == 0
+    assert workers.wait(3_600, never) == 0
