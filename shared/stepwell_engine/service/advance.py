@@ -34,6 +34,18 @@ class Definitions(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Time:
+    """How long a worker may go on: until `ends` (ms since the epoch), see Advance.run."""
+
+    ends: int
+    hard: bool
+
+    def allows(self, act: Act, now: int) -> bool:
+        """Whether the act may begin now."""
+        return now < self.ends and not (self.hard and now + act.timeout > self.ends)
+
+
+@dataclass(frozen=True, slots=True)
 class Tried:
     """An outcome in hand that no commit carries yet."""
 
@@ -80,12 +92,15 @@ class Advance:
         self._ids = ids
         self._lease = lease
 
-    def run(self, run_id: str, project: str, budget: int) -> None:
+    def run(self, run_id: str, project: str, budget: int, *, hard: bool = False) -> None:
         """Advance one run until it parks or ends, or `budget` (ms) is used up.
 
+        An act begun within the budget may end after it, unless the budget is `hard`: then none is
+        begun that could, since this worker may be gone by then. (Extending the lease of a long
+        act, and recording its outcome, take the time that two calls of the store take.)
         Raises Unavailable when the store does not answer; the hint is then worth repeating.
         """
-        stop_at = self._clock.now() + budget
+        time = Time(self._clock.now() + budget, hard)
         head = self._claim(run_id, project)
         if head is None or head.token is None:
             return
@@ -104,7 +119,7 @@ class Advance:
             return
         turn: Held | None = held
         while turn is not None:
-            turn = self._step(turn, stop_at)
+            turn = self._step(turn, time)
 
     # --- claim --------------------------------------------------------------------------------
 
@@ -155,14 +170,15 @@ class Advance:
 
     # --- one turn of the loop -----------------------------------------------------------------
 
-    def _step(self, held: Held, stop_at: int) -> Held | None:
+    def _step(self, held: Held, time: Time) -> Held | None:
         now = self._clock.now()
         decision = decide(held.definition, held.head, held.journal, held.head.mail, now)
         recorded = decision.journal is held.committed
         if isinstance(decision.next, Perform):
-            out_of_time = now >= stop_at
+            act = decision.next.act
+            out_of_time = not time.allows(act, now)
             if recorded and not out_of_time:
-                return self._act(held, decision.next.act)
+                return self._act(held, act)
             return self._commit(held, decision, now, release=out_of_time)
         return self._commit(held, decision, now, release=True)
 
