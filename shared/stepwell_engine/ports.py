@@ -245,7 +245,10 @@ class Queues(Protocol):
     def peek(
         self, project: str, queue: str, after: int | str | None, limit: int, archived: bool
     ) -> Sequence[Message]:
-        """List messages in order without receiving them (receipt is empty)."""
+        """List messages in order without receiving them (receipt is empty).
+
+        Problem `not_supported` where that cannot be done.
+        """
         ...
 
 

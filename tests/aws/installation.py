@@ -5,17 +5,18 @@ moto's SQS tells the time by a clock of ours, so that delays and timeouts can be
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any, Protocol
 
 import pytest
-from moto.core.utils import unix_time_millis
 from moto.kms.models import kms_backends
 from moto.sqs import models as moto_sqs
 
 from stepwell_engine.adapters.aws.clients import Clients
+from stepwell_engine.adapters.aws.dynamodb_runs import DynamoRuns
 from stepwell_engine.settings.aws import AwsSettings, Network
-from tests.aws.moto_home import CONTROL, REGION, RUNS, DynamoHome
+from stepwell_engine.wiring import aws as wiring
+from tests.aws.moto_home import CONTROL, REGION, RUNS, SHARDS, DynamoHome
 
 ACCOUNT = "123456789012"
 PREFIX = "stepwell-test-q-"
@@ -41,10 +42,10 @@ def installed(clock: Time | None, *allowed: Network) -> Iterator[AwsSettings]:
     """An empty installation. `clock` None leaves moto the machine's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_DEFAULT_REGION", REGION)
-        patch.setattr(moto_sqs, "unix_time_millis", unix_time_millis)
+        # moto's time for a tick grows with the shards.
+        patch.setattr(wiring, "DynamoRuns", partial(DynamoRuns, shards=SHARDS))
         if clock is not None:
-            patch.setattr(moto_sqs, "unix_time_millis", lambda: float(clock.now()))
-            patch.setattr(moto_sqs, "unix_time", lambda: clock.now() / 1000)
+            _tell_time(patch, clock)
         store = DynamoHome()
         sqs_backend().reset()
         try:
@@ -82,6 +83,14 @@ def waiting(queue: str) -> list[Any]:
     """moto's own messages in a queue, received ones too, in the order in which they were sent."""
     found: list[Any] = sqs_backend().queues[queue]._messages
     return found
+
+
+def _tell_time(patch: pytest.MonkeyPatch, clock: Time) -> None:
+    patch.setattr(moto_sqs, "unix_time_millis", lambda: float(clock.now()))
+    patch.setattr(moto_sqs, "unix_time", lambda: clock.now() / 1000)
+    # A message of moto's is visible one millisecond after its time.
+    visible = property(lambda one: clock.now() >= one.visible_at)
+    patch.setattr(moto_sqs.Message, "visible", visible)
 
 
 def _queue(name: str) -> str:

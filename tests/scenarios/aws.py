@@ -14,7 +14,7 @@ from functions.api.app import build
 from functions.executor import batch
 from functions.tick import sweep
 from stepwell_engine.adapters.embedded.postgres import LocalPostgres
-from stepwell_engine.limits import DAY, SECOND
+from stepwell_engine.limits import DAY, MINUTE, SECOND
 from stepwell_engine.service.identity import Role
 from stepwell_engine.service.progress import iso
 from stepwell_engine.wiring.aws import ABILITIES, aws
@@ -111,7 +111,7 @@ class AwsHome(Home):
         return failed
 
     def next_due(self) -> int | None:
-        """When the next message comes, or the next run comes into the sight of a tick."""
+        """When the next message comes, or the next tick that has something to do."""
         return min((at for at in self._times() if at > self.clock.at), default=None)
 
     def messages(self, queue: str) -> list[Any]:
@@ -146,7 +146,9 @@ class AwsHome(Home):
             for item in items.values() if isinstance(items, dict) else [items]:
                 wake_at = item.attrs.get("w")
                 if wake_at is not None:
-                    yield int(wake_at.value) - ABILITIES.look_ahead
+                    seen_at = int(wake_at.value) - ABILITIES.look_ahead
+                    # What a tick has seen, the next one sees again.
+                    yield seen_at if seen_at > self.clock.at else self.clock.at + MINUTE
 
     def _receive(self) -> list[Any]:
         # moto stops at a message past its retention, where SQS has none.
