@@ -81,6 +81,41 @@ def test_messages_are_listed_by_no_one(home: AwsHome) -> None:
         home.engine.services.messages.list("shop", "other", None, 10, archived=False)
 
 
+def refuse(monkeypatch: pytest.MonkeyPatch, service: str, attempts: int, call: str) -> None:
+    client = clients().get(service, attempts=attempts)
+
+    def refused(**_: object) -> None:
+        error = {"Error": {"Code": "AccessDeniedException", "Message": "not allowed"}}
+        raise client.exceptions.ClientError(
+            {**error, "ResponseMetadata": {"HTTPStatusCode": 400}}, call
+        )
+
+    monkeypatch.setattr(client, call, refused)
+
+
+def test_a_queue_that_takes_nothing_fails_the_attempt_in_words(
+    home: AwsHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.engine.services.resources.put_queue("shop", "orders")
+    refuse(monkeypatch, "sqs", 1, "send_message")
+    enqueue = home.engine.advance._performers[Kind.ENQUEUE]
+    failed = failure(enqueue.perform(act(Kind.ENQUEUE, "orders")))
+    assert failed.message == 'the queue "orders" did not take the message: SQS: not allowed'
+    assert failed.retryable
+
+
+def test_a_secret_that_kms_does_not_open_fails_the_attempt_in_words(
+    home: AwsHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse(monkeypatch, "kms", 3, "decrypt")
+    step = act(Kind.WEBHOOK, "https://a.example", secret="k1.aGk=")
+    failed = failure(home.engine.advance._performers[Kind.WEBHOOK].perform(step))
+    assert failed.message == (
+        "the secret of the step cannot be opened now: KMS did not decrypt: not allowed"
+    )
+    assert failed.retryable
+
+
 def test_a_queue_of_a_step_is_its_projects(home: AwsHome) -> None:
     home.engine.services.resources.put_queue("shop", "orders")
     enqueue = home.engine.advance._performers[Kind.ENQUEUE]
