@@ -15,6 +15,7 @@ from local.server import PortBusy, Server, listen
 from local.workers import Workers
 from stepwell_engine.errors import Problem, StoreError
 from stepwell_engine.service.identity import Identity, Permission, Role
+from stepwell_engine.service.resources import DATABASE, Resources
 from stepwell_engine.settings.embedded import Settings
 from stepwell_engine.wiring.embedded import Home, embedded
 
@@ -91,8 +92,10 @@ def _open(settings: Settings, opened: ExitStack) -> tuple[Home, Server, Credenti
         if recovered:
             log.info("going on with %d runs", recovered)
         server = Server(home, sock, settings.request_threads)
-        identity = home.engine.services.identity
-        return home, server, _sign_in(identity, folder / "credentials.json", server.url)
+        services = home.engine.services
+        found = _sign_in(services.identity, folder / "credentials.json", server.url)
+        _furnish(services.resources)
+        return home, server, found
     except FileExistsError as error:
         raise CannotStart(f"the data folder {folder} is a file: name a folder") from error
     except OSError as error:
@@ -112,6 +115,14 @@ def _sign_in(identity: Identity, path: Path, url: str) -> Credentials:
     found = Credentials(url, PROJECT, token)
     credentials.save(path, found)
     return found
+
+
+def _furnish(resources: Resources) -> None:
+    """A project without a database has the embedded one, which starts with its first sql step."""
+    try:
+        resources.get(PROJECT, DATABASE, DATABASE)
+    except Problem:
+        resources.put_database(PROJECT)
 
 
 def _works(identity: Identity, token: str) -> bool:

@@ -8,11 +8,10 @@ from typing import Final
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.embedded.callables import Callables
+from stepwell_engine.adapters.embedded.catalog_cache import CachedCatalog
 from stepwell_engine.adapters.embedded.commands import Commands
 from stepwell_engine.adapters.embedded.hints import ProcessDispatcher
-from stepwell_engine.adapters.embedded.postgres import LocalPostgres
 from stepwell_engine.adapters.embedded.sealing import SealedSecrets, create_key, read_key
-from stepwell_engine.adapters.embedded.sql import SqlPerformer
 from stepwell_engine.adapters.embedded.sqlite import Database
 from stepwell_engine.adapters.embedded.sqlite_catalog import SqliteCatalog
 from stepwell_engine.adapters.embedded.sqlite_queues import SqliteQueues
@@ -29,6 +28,7 @@ from stepwell_engine.core.definition import Kind
 from stepwell_engine.ports import Clock, Performer
 from stepwell_engine.settings.embedded import Settings, environment
 from stepwell_engine.wiring.engine import Abilities, Engine, Stores, assemble
+from stepwell_engine.wiring.lazy import LazyPerformer
 
 ABILITIES: Final = Abilities(
     functions=frozenset({"url", "command", "python"}),
@@ -68,23 +68,23 @@ def embedded(settings: Settings, clock: Clock | None = None) -> Home:
         opened.callback(database.close)
         secrets = SealedSecrets(read_key(key))
         runs = SqliteRuns(database)
-        stores = Stores(runs, SqliteQueues(database), SqliteCatalog(database), secrets)
-        performers = _performers(settings, stores, clock, opened)
+        catalog = CachedCatalog(SqliteCatalog(database))
+        stores = Stores(runs, SqliteQueues(database), catalog, secrets)
+        late = opened.enter_context(ExitStack())  # for what is opened by a later step
+        performers = _performers(settings, stores, clock, opened, late)
         hints = ProcessDispatcher(clock)
         opened.callback(hints.close)
         engine = assemble(stores, performers, hints, clock, RandomIds(clock), ABILITIES)
-        close = opened.pop_all().close
-    return Home(engine, hints, clock, lambda: runs.recover(clock.now()), close)
+        kept = opened.pop_all()
+    return Home(engine, hints, clock, lambda: runs.recover(clock.now()), kept.close)
 
 
 def _performers(
-    settings: Settings, stores: Stores, clock: Clock, opened: ExitStack
+    settings: Settings, stores: Stores, clock: Clock, opened: ExitStack, late: ExitStack
 ) -> Mapping[Kind, Performer]:
     outside = GuardedAdapter(LOOPBACK, SystemResolver())
     opened.callback(outside.close)
     client = HttpClient(outside, clock)
-    sql = SqlPerformer(stores.catalog, stores.secrets, _database(settings, opened))
-    opened.callback(sql.close)
     callables = Callables(settings.functions)
     opened.callback(callables.close)
     calls: Mapping[str, Call] = {
@@ -95,16 +95,22 @@ def _performers(
     return {
         Kind.ENQUEUE: EnqueuePerformer(stores.catalog, stores.queues, clock),
         Kind.FUNCTION: FunctionPerformer(stores.catalog, calls),
-        Kind.SQL: sql,
+        Kind.SQL: LazyPerformer(lambda: _sql(settings, stores, late)),
         Kind.WEBHOOK: WebhookPerformer(client, stores.secrets, clock),
     }
 
 
-def _database(settings: Settings, opened: ExitStack) -> Callable[[str], str]:
-    """Project → DSN, for those that have no database of their own."""
+def _sql(settings: Settings, stores: Stores, opened: ExitStack) -> Performer:
+    """For steps of the kind sql. The client library takes a while to load, so not at the start."""
+    from stepwell_engine.adapters.embedded.postgres import LocalPostgres  # noqa: PLC0415
+    from stepwell_engine.adapters.embedded.sql import SqlPerformer  # noqa: PLC0415
+
     given = settings.dsn
-    if given is not None:
-        return lambda _: given
-    postgres = LocalPostgres(settings.data / "postgres")
-    opened.callback(postgres.stop)
-    return postgres.dsn
+    if given is None:
+        postgres = LocalPostgres(settings.data / "postgres")
+        opened.callback(postgres.stop)
+        performer = SqlPerformer(stores.catalog, stores.secrets, postgres.dsn)
+    else:
+        performer = SqlPerformer(stores.catalog, stores.secrets, lambda _: given)
+    opened.callback(performer.close)
+    return performer
