@@ -7,6 +7,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 # Days; among those that CloudWatch Logs knows.
 RETENTIONS: Final = (1, 3, 5, 7, 14, 30, 60, 90, 180, 365, 731, 1827, 3653)
+# Outputs of the stacks that the project's own commands read.
+CONTROL_TABLE: Final = "ControlTable"
+URL: Final = "Url"
 ARN: Final = r"^arn:aws[a-z-]*:[a-z0-9-]+:[^\s,]+$"
 
 
