@@ -3,7 +3,8 @@
 moto's SQS tells the time by a clock of ours, so that delays and timeouts can be skipped.
 """
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ from moto.kms.models import kms_backends
 from moto.sqs import models as moto_sqs
 
 from stepwell_engine.adapters.aws.clients import Clients
+from stepwell_engine.adapters.aws.dynamodb import DynamoDB
 from stepwell_engine.adapters.aws.dynamodb_runs import DynamoRuns
 from stepwell_engine.settings.aws import AwsSettings, Network
 from stepwell_engine.wiring import aws as wiring
@@ -42,6 +44,7 @@ def installed(clock: Time | None, *allowed: Network) -> Iterator[AwsSettings]:
     """An empty installation. `clock` None leaves moto the machine's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_DEFAULT_REGION", REGION)
+        _one_call_at_a_time(patch)
         # moto's time for a tick grows with the shards.
         patch.setattr(wiring, "DynamoRuns", partial(DynamoRuns, shards=SHARDS))
         if clock is not None:
@@ -83,6 +86,18 @@ def waiting(queue: str) -> list[Any]:
     """moto's own messages in a queue, received ones too, in the order in which they were sent."""
     found: list[Any] = sqs_backend().queues[queue]._messages
     return found
+
+
+def _one_call_at_a_time(patch: pytest.MonkeyPatch) -> None:
+    # moto's transactions are not isolated from what other threads do meanwhile.
+    lock = threading.RLock()
+    send: Callable[..., Any] = DynamoDB._send
+
+    def alone(database: DynamoDB, operation: Callable[..., Any], **arguments: Any) -> Any:
+        with lock:
+            return send(database, operation, **arguments)
+
+    patch.setattr(DynamoDB, "_send", alone)
 
 
 def _tell_time(patch: pytest.MonkeyPatch, clock: Time) -> None:

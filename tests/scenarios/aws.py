@@ -1,6 +1,6 @@
 """The home on AWS as stories see it: the functions' handlers over moto, time skipped by the clock.
 
-moto's transactions are not isolated, so the executor advances one run at a time.
+The executor advances one run at a time: what happens in a story has one order.
 """
 
 import json
