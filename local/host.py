@@ -3,21 +3,25 @@
 import logging
 import queue
 import signal
+import socket
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from local import credentials
 from local.credentials import Credentials
+from local.listening import PortBusy, listen, url_of
 from local.lock import FolderInUse, locked
-from local.server import PortBusy, Server, listen
 from local.workers import Workers
 from stepwell_engine.errors import Problem, StoreError
 from stepwell_engine.service.identity import Identity, Permission, Role
 from stepwell_engine.service.resources import DATABASE, Resources
 from stepwell_engine.settings.embedded import Settings
 from stepwell_engine.wiring.embedded import Home, embedded
+
+if TYPE_CHECKING:
+    from local.server import Server
 
 ORGANIZATION: Final = "local"
 PROJECT: Final = "demo"
@@ -63,10 +67,10 @@ def up(settings: Settings, signals: Signals, ready: Callable[[Credentials], None
     CannotStart if the folder or the port cannot be used; what was there stays as it was.
     """
     with ExitStack() as opened:
-        home, server, found = _open(settings, opened)
+        home, sock, found = _open(settings, opened)
         workers = Workers(home, settings.workers)
         workers.start()
-        server.start()
+        server = _serve(home, sock, settings)
         ready(found)
         signals.wait()
         log.info("stopping")
@@ -79,7 +83,16 @@ def up(settings: Settings, signals: Signals, ready: Callable[[Credentials], None
             )
 
 
-def _open(settings: Settings, opened: ExitStack) -> tuple[Home, Server, Credentials]:
+def _serve(home: Home, sock: socket.socket, settings: Settings) -> "Server":
+    """Answer requests. Loading all that takes a while: the runs go on before."""
+    from local.server import Server  # noqa: PLC0415
+
+    server = Server(home, sock, settings.request_threads)
+    server.start()
+    return server
+
+
+def _open(settings: Settings, opened: ExitStack) -> tuple[Home, socket.socket, Credentials]:
     """Everything that may stand in the way of a start, in the order that harms nothing."""
     folder = settings.data
     try:
@@ -91,11 +104,10 @@ def _open(settings: Settings, opened: ExitStack) -> tuple[Home, Server, Credenti
         recovered = home.recover()
         if recovered:
             log.info("going on with %d runs", recovered)
-        server = Server(home, sock, settings.request_threads)
         services = home.engine.services
-        found = _sign_in(services.identity, folder / "credentials.json", server.url)
+        found = _sign_in(services.identity, folder / "credentials.json", url_of(sock))
         _furnish(services.resources)
-        return home, server, found
+        return home, sock, found
     except FileExistsError as error:
         raise CannotStart(f"the data folder {folder} is a file: name a folder") from error
     except OSError as error:

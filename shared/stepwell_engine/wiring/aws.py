@@ -1,10 +1,9 @@
 """The home on AWS."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import Final
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.aws.clients import Clients
@@ -21,16 +20,11 @@ from stepwell_engine.adapters.functions import Call, FunctionPerformer
 from stepwell_engine.adapters.system import RandomIds, SystemClock
 from stepwell_engine.adapters.tally import TalliedPerformer, Tally
 from stepwell_engine.core.definition import Kind
-from stepwell_engine.core.outcome import Act, Outcome
-from stepwell_engine.ports import Clock, Performer, Secrets
+from stepwell_engine.ports import Clock, Performer
 from stepwell_engine.service.sweep import Sweep
-from stepwell_engine.settings.aws import AwsSettings, Network
+from stepwell_engine.settings.aws import AwsSettings
 from stepwell_engine.wiring.engine import Abilities, Engine, Stores, assemble
-
-if TYPE_CHECKING:
-    from stepwell_engine.adapters.http.client import HttpClient
-    from stepwell_engine.adapters.http.url_function import UrlFunctions
-    from stepwell_engine.adapters.http.webhook import WebhookPerformer
+from stepwell_engine.wiring.outside import Outside
 
 ABILITIES: Final = Abilities(
     functions=frozenset({"url", "lambda"}),
@@ -70,7 +64,7 @@ def aws(
         DynamoCatalog(database, settings.control_table),
         KmsSecrets(clients, settings.key_id, clock),
     )
-    outside = _Outside(settings.allowed_networks, stores.secrets, clock)
+    outside = Outside(settings.allowed_networks, stores.secrets, clock)
     performers = {
         kind: TalliedPerformer(performer, tally)
         for kind, performer in _performers(stores, outside, clients, clock).items()
@@ -90,7 +84,7 @@ def aws(
 
 
 def _performers(
-    stores: Stores, outside: "_Outside", clients: Clients, clock: Clock
+    stores: Stores, outside: Outside, clients: Clients, clock: Clock
 ) -> Mapping[Kind, Performer]:
     calls: Mapping[str, Call] = {"url": outside.call, "lambda": LambdaFunctions(clients).call}
     return {
@@ -99,47 +93,3 @@ def _performers(
         Kind.SQL: DataApiPerformer(stores.catalog, clients),
         Kind.WEBHOOK: outside,
     }
-
-
-class _Outside:
-    """Webhooks and functions by URL. Their libraries load with the first step that needs them."""
-
-    def __init__(self, allowed: Sequence[Network], secrets: Secrets, clock: Clock) -> None:
-        self._allowed = allowed
-        self._secrets = secrets
-        self._clock = clock
-        self._adapters = ExitStack()
-
-    def perform(self, act: Act) -> Outcome:
-        """Deliver a webhook."""
-        return self._webhooks.perform(act)
-
-    def call(self, url: str, act: Act) -> Outcome:
-        """Call a function by URL."""
-        return self._functions.call(url, act)
-
-    def close(self) -> None:
-        """Close the idle connections."""
-        self._adapters.close()
-
-    @cached_property
-    def _client(self) -> "HttpClient":
-        from stepwell_engine.adapters.http.client import HttpClient  # noqa: PLC0415
-        from stepwell_engine.adapters.http.resolver import SystemResolver  # noqa: PLC0415
-        from stepwell_engine.adapters.http.transport import GuardedAdapter  # noqa: PLC0415
-
-        adapter = GuardedAdapter(self._allowed, SystemResolver())
-        self._adapters.callback(adapter.close)
-        return HttpClient(adapter, self._clock)
-
-    @cached_property
-    def _webhooks(self) -> "WebhookPerformer":
-        from stepwell_engine.adapters.http.webhook import WebhookPerformer  # noqa: PLC0415
-
-        return WebhookPerformer(self._client, self._secrets, self._clock)
-
-    @cached_property
-    def _functions(self) -> "UrlFunctions":
-        from stepwell_engine.adapters.http.url_function import UrlFunctions  # noqa: PLC0415
-
-        return UrlFunctions(self._client)

@@ -4,7 +4,9 @@ import ipaddress
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.embedded.callables import Callables
@@ -18,17 +20,16 @@ from stepwell_engine.adapters.embedded.sqlite_queues import SqliteQueues
 from stepwell_engine.adapters.embedded.sqlite_runs import SqliteRuns
 from stepwell_engine.adapters.enqueue import EnqueuePerformer
 from stepwell_engine.adapters.functions import Call, FunctionPerformer
-from stepwell_engine.adapters.http.client import HttpClient
-from stepwell_engine.adapters.http.resolver import SystemResolver
-from stepwell_engine.adapters.http.transport import GuardedAdapter
-from stepwell_engine.adapters.http.url_function import UrlFunctions
-from stepwell_engine.adapters.http.webhook import WebhookPerformer
 from stepwell_engine.adapters.system import RandomIds, SystemClock
 from stepwell_engine.core.definition import Kind
 from stepwell_engine.ports import Clock, Performer
 from stepwell_engine.settings.embedded import Settings, environment
 from stepwell_engine.wiring.engine import Abilities, Engine, Stores, assemble
 from stepwell_engine.wiring.lazy import LazyPerformer
+from stepwell_engine.wiring.outside import Outside
+
+if TYPE_CHECKING:
+    from stepwell_engine.adapters.embedded.postgres import LocalPostgres
 
 ABILITIES: Final = Abilities(
     functions=frozenset({"url", "command", "python"}),
@@ -70,8 +71,7 @@ def embedded(settings: Settings, clock: Clock | None = None) -> Home:
         runs = SqliteRuns(database)
         catalog = CachedCatalog(SqliteCatalog(database))
         stores = Stores(runs, SqliteQueues(database), catalog, secrets)
-        late = opened.enter_context(ExitStack())  # for what is opened by a later step
-        performers = _performers(settings, stores, clock, opened, late)
+        performers = _performers(settings, stores, clock, opened)
         hints = ProcessDispatcher(clock)
         opened.callback(hints.close)
         engine = assemble(stores, performers, hints, clock, RandomIds(clock), ABILITIES)
@@ -80,37 +80,55 @@ def embedded(settings: Settings, clock: Clock | None = None) -> Home:
 
 
 def _performers(
-    settings: Settings, stores: Stores, clock: Clock, opened: ExitStack, late: ExitStack
+    settings: Settings, stores: Stores, clock: Clock, opened: ExitStack
 ) -> Mapping[Kind, Performer]:
-    outside = GuardedAdapter(LOOPBACK, SystemResolver())
+    postgres = _Postgres(settings.data / "postgres")
+    opened.callback(postgres.stop)
+    given = settings.dsn
+    dsn = postgres.dsn if given is None else lambda _: given
+    late = opened.enter_context(ExitStack())  # for what a later step opens
+    outside = Outside(LOOPBACK, stores.secrets, clock)
     opened.callback(outside.close)
-    client = HttpClient(outside, clock)
     callables = Callables(settings.functions)
     opened.callback(callables.close)
     calls: Mapping[str, Call] = {
-        "url": UrlFunctions(client).call,
+        "url": outside.call,
         "command": Commands(environment()).call,
         "python": callables.call,
     }
     return {
         Kind.ENQUEUE: EnqueuePerformer(stores.catalog, stores.queues, clock),
         Kind.FUNCTION: FunctionPerformer(stores.catalog, calls),
-        Kind.SQL: LazyPerformer(lambda: _sql(settings, stores, late)),
-        Kind.WEBHOOK: WebhookPerformer(client, stores.secrets, clock),
+        Kind.SQL: LazyPerformer(lambda: _sql(stores, dsn, late)),
+        Kind.WEBHOOK: outside,
     }
 
 
-def _sql(settings: Settings, stores: Stores, opened: ExitStack) -> Performer:
-    """For steps of the kind sql. The client library takes a while to load, so not at the start."""
-    from stepwell_engine.adapters.embedded.postgres import LocalPostgres  # noqa: PLC0415
+class _Postgres:
+    """The embedded PostgreSQL. Its client library loads with the first sql step, not before."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @cached_property
+    def _server(self) -> "LocalPostgres":
+        from stepwell_engine.adapters.embedded.postgres import LocalPostgres  # noqa: PLC0415
+
+        return LocalPostgres(self._folder)
+
+    def dsn(self, project: str) -> str:
+        """Of a project's database; the server is started if need be."""
+        return self._server.dsn(project)
+
+    def stop(self) -> None:
+        """Stop the server, also one that a killed host left behind."""
+        if self._folder.exists():
+            self._server.stop()
+
+
+def _sql(stores: Stores, dsn: Callable[[str], str], opened: ExitStack) -> Performer:
     from stepwell_engine.adapters.embedded.sql import SqlPerformer  # noqa: PLC0415
 
-    given = settings.dsn
-    if given is None:
-        postgres = LocalPostgres(settings.data / "postgres")
-        opened.callback(postgres.stop)
-        performer = SqlPerformer(stores.catalog, stores.secrets, postgres.dsn)
-    else:
-        performer = SqlPerformer(stores.catalog, stores.secrets, lambda _: given)
+    performer = SqlPerformer(stores.catalog, stores.secrets, dsn)
     opened.callback(performer.close)
     return performer
