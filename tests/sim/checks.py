@@ -73,8 +73,8 @@ class Checks:
                 raise Violation(4, f"the lease of {old.token} was taken while it was in force")
             self._lose(ledger, old.token)
             ledger.losses += 1
-        elif self._calm and now - ledger.ready_since > PROMPT:
-            raise Violation(3, f"ready for {now - ledger.ready_since} ms before it was claimed")
+        else:
+            self._prompt(ledger.ready_since, "a claim")
         ledger.moved_at = now
         self._rests(ledger, new)
 
@@ -120,7 +120,7 @@ class Checks:
         blob = new.mail[mail_id].blob
         if blob is not None:
             refer(ledger, blob, lambda name: self._read(new.run_id, name))
-        ledger.accepted.append(mail_id)
+        ledger.accepted[mail_id] = self._clock()
         ledger.ready_since = min(ledger.ready_since, self._clock())
         self._rests(ledger, new)
 
@@ -161,6 +161,12 @@ class Checks:
             raise Violation(4, f"the lease of {token} was lost in a calm world")
         ledger.lost.add(token)
 
+    def _prompt(self, since: int, what: str) -> None:
+        """In a calm world nothing waits for long that could happen since a time."""
+        late = self._clock() - since
+        if self._calm and late > PROMPT:
+            raise Violation(3, f"{what} comes {late} ms late")
+
     def _journal(
         self, ledger: Ledger, old: Head, new: Head, meant: Iterable[Blob], token: str | None
     ) -> None:
@@ -191,6 +197,11 @@ class Checks:
         if old.status is Status.CANCELLED and (moved or len(fresh) > 1):
             raise Violation(10, f"a cancelled run moved on: {fresh}")
         self._mail(ledger, old, new, passed)
+        for record in ledger.journal.open:
+            if steps[record.ordinal].kind is Kind.SLEEP and record.ordinal in passed:
+                self._prompt(record.next_at or 0, f"the end of {steps[record.ordinal].key}")
+        if moved:
+            ledger.moved_on_at = self._clock()
         ledger.journal = journal
 
     def _mail(self, ledger: Ledger, old: Head, new: Head, passed: Iterable[int]) -> None:
@@ -206,6 +217,8 @@ class Checks:
                 raise Violation(6, f"{step.key} took a signal that was not the next: {output!r}")
             if taken in ledger.consumed:
                 raise Violation(6, f"signal {taken} was consumed twice")
+            if step is ledger.step:  # it stood there before this write
+                self._prompt(max(ledger.accepted[taken], ledger.moved_on_at), f"signal {taken}")
             ledger.consumed.add(taken)
             del left[taken]
         if list(left) != list(new.mail):
@@ -325,8 +338,8 @@ class Checks:
                 continue
             held = head.token is not None
             since = head.until + CLOCK_MARGIN if held else ledger.ready_since
-            if self._calm and not held and now - since > PROMPT:
-                raise Violation(3, f"{run_id} has been ready for {now - since} ms")
+            if not held:
+                self._prompt(since, f"a claim of {run_id}")
             since = max(since, ledger.moved_at, self.last_fault)
             if now - since > LEASE + period + _SLACK:
                 raise Violation(3, f"{run_id} has not moved for {now - since} ms")

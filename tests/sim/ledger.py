@@ -32,9 +32,10 @@ class Ledger:
 
     `records` are all finished steps, those on pages included; `referred` the blobs that the head
     has come to refer to; `in_hand` the executions that answered and are not recorded, by lease;
-    `lost` the leases that others took or closed; `losses` how many in a row.
-    `ready_since` is when the run could be claimed, whatever its head says; `acting_until` when
-    the act in progress ends, `may_act_until` when it must have ended.
+    `lost` the leases that others took or closed; `losses` how many in a row; `accepted` when each
+    signal came. `moved_at` is when a worker last wrote, `moved_on_at` when the position last
+    changed, `ready_since` when the run could be claimed, whatever its head says; `acting_until`
+    when the act in progress ends, `may_act_until` when it must have ended.
     """
 
     definition: Definition
@@ -48,12 +49,13 @@ class Ledger:
     acts: set[tuple[str, int, int]] = field(default_factory=set)
     in_hand: dict[str, Execution] = field(default_factory=dict)
     consumed: set[str] = field(default_factory=set)
-    accepted: list[str] = field(default_factory=list)
+    accepted: dict[str, int] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
     losses: int = 0
     writes: int = 0
     ready_since: int = 0
     moved_at: int = 0
+    moved_on_at: int = 0
     acting_until: int = 0
     may_act_until: int = 0
 
