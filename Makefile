@@ -11,7 +11,7 @@ SPREAD := -n logical --maxprocesses 4 --dist worksteal
 given = $(if $(filter command,$(firstword $(origin $(1)))),$(2) "$($(1))")
 
 .DEFAULT_GOAL := help
-.PHONY: help up demo test check sim bench format lock clean
+.PHONY: help up demo test check sim bench synth deploy destroy format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +37,15 @@ sim: $(READY) ## simulate crashes, lost hints, stalls (SEEDS=5000 START=0)
 
 bench: $(READY) ## measure, print, and write build/bench.json
 	@$(PYTHON) -m tests.bench
+
+synth: $(READY) ## write the templates for AWS to cdk.out (CONTEXT="environment=prod")
+	@$(PYTHON) -m infra.app $(foreach pair,$(CONTEXT),--context "$(pair)")
+
+deploy: synth ## bring Stepwell to your AWS account (REGION=eu-west-1 CONTEXT=...)
+	@$(PYTHON) -m infra.deploy up $(call given,REGION,--region)
+
+destroy: synth ## take it away again; the data stays (REGION=eu-west-1 CONTEXT=...)
+	@$(PYTHON) -m infra.deploy down $(call given,REGION,--region)
 
 format: $(READY) ## format the code and mend what lint can mend
 	$(PYTHON) -m ruff check --fix .

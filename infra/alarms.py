@@ -16,7 +16,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.functions import EXECUTOR
+from infra.functions import EXECUTOR, TICK, Function
 from infra.installation import Installation
 from stepwell_engine import limits
 
@@ -24,6 +24,7 @@ FIVE_MINUTES: Final = cdk.Duration.minutes(5)
 # Nothing is wrong with a hint that waits for its time and is then worked on for as long as an
 # executor may run; what is older than both by five minutes is stuck.
 OLDEST_HINT: Final = limits.MAX_HINT_DELAY // limits.SECOND + EXECUTOR.timeout + 300
+OVERDUE: Final = 5 * limits.MINUTE  # several ticks have failed to make somebody look
 
 _NOT: Final = cloudwatch.TreatMissingData.NOT_BREACHING
 _AT_LEAST: Final = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
@@ -63,6 +64,19 @@ class Alarms(Construct):
             "schedule, its dead letters and the tick's log.",
             comparison=_BELOW,
             missing=cloudwatch.TreatMissingData.BREACHING,
+        )
+        self._alarm(
+            "RunsOverdue",
+            reported(installation, TICK, "Overdue", "Maximum"),
+            OVERDUE,
+            "Runs are due that nobody advances: look at the executor's errors and log.",
+        )
+        self._alarm(
+            "RunsFailed",
+            reported(installation, EXECUTOR, "RunsFailed"),
+            1,
+            "A defect of the engine, or a document that it cannot read, stops a run: the "
+            "executor's log has the run's id.",
         )
         for name, (table, indexes) in watched.tables.items():
             self._alarm(
@@ -155,6 +169,19 @@ class Alarms(Construct):
         )
         topic.add_subscription(subscriptions.EmailSubscription(installation.alarm_email))
         return topic
+
+
+def reported(
+    installation: Installation, function: Function, name: str, statistic: str = "Sum"
+) -> cloudwatch.Metric:
+    """A metric that a function reports about itself, over five minutes."""
+    return cloudwatch.Metric(
+        namespace=installation.name,
+        metric_name=name,
+        dimensions_map={"service": function.name},
+        statistic=statistic,
+        period=FIVE_MINUTES,
+    )
 
 
 def throttles(

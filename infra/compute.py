@@ -33,6 +33,11 @@ class Compute(Construct):
                 "STEPWELL_HINTS_QUEUE_URL": self.messaging.hints.queue_url,
                 "STEPWELL_KEY_ID": storage.key.key_arn,
                 "STEPWELL_QUEUE_PREFIX": installation.queue_prefix,
+                **(
+                    {"STEPWELL_ALLOWED_NETWORKS": installation.allowed_networks}
+                    if installation.allowed_networks
+                    else {}
+                ),
             },
         )
         self.api, api_role = common.function(self, API, installation.api_concurrency)

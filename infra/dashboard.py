@@ -9,7 +9,8 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.alarms import Watched, throttles
+from infra.alarms import Watched, reported, throttles
+from infra.functions import EXECUTOR, TICK, Function
 from infra.installation import Installation
 
 WIDTH: Final = 24  # columns of a dashboard
@@ -36,6 +37,7 @@ class Dashboard(Construct):
             widgets=[
                 [cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=WIDTH)],
                 _row(_waiting(watched), _dead(watched), _ticks(watched)),
+                _row(*_engine(installation)),
                 _row(*(_function(name, one) for name, one in watched.functions.items())),
                 _row(*_api(watched)),
                 _row(*_tables(watched)),
@@ -86,6 +88,22 @@ def _ticks(watched: Watched) -> cloudwatch.GraphWidget:
         tick.metric_invocations(label="ticks"),
         right=[tick.metric_duration(label="longest (ms)", statistic="Maximum")],
     )
+
+
+def _engine(installation: Installation) -> list[cloudwatch.GraphWidget]:
+    def of(function: Function, *names: str) -> list[cloudwatch.IMetric]:
+        return [reported(installation, function, name) for name in names]
+
+    lost = of(TICK, "HintsLost", "TicksCutShort")
+    return [
+        _graph("Steps", *of(EXECUTOR, "StepsSucceeded", "StepsFailed")),
+        _graph(
+            "Not as it should be",
+            *of(EXECUTOR, "RunsFailed", "HintsRefused", "StoreUnavailable"),
+            *lost,
+        ),
+        _graph("Most overdue run (ms)", reported(installation, TICK, "Overdue", "Maximum")),
+    ]
 
 
 def _function(name: str, function: lambda_.IFunction) -> cloudwatch.GraphWidget:

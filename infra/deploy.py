@@ -7,8 +7,9 @@ preparation of the account.
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
 
@@ -17,13 +18,20 @@ from infra.cloud import Cloud, connect
 
 Report = Callable[[str], None]
 # The stack that outlives the others, by the end of its name.
-DATA = "-data"
+DATA: Final = "-data"
 
 
-def up(folder: Path, cloud: Cloud, report: Report) -> Mapping[str, str]:
-    """Deploy every stack of an assembly; what they say, by name. DeployError."""
+def up(
+    folder: Path, cloud: Cloud, report: Report, without: Collection[str] = ()
+) -> Mapping[str, str]:
+    """Deploy the stacks of an assembly; what they say, by name. DeployError.
+
+    `without`: ends of the names of stacks that are left out (`watch`).
+    """
     found: dict[str, str] = {}
     for stack in read(folder, cloud.place):
+        if stack.name.endswith(tuple(f"-{name}" for name in without)):
+            continue
         uploaded = cloud.upload(stack.files)
         report(f"{stack.name}: {uploaded} of {len(stack.files)} files were new")
         changed = cloud.deploy(stack)
@@ -69,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         cloud = connect(given.region, given.profile, given.endpoint)
         if given.command == "up":
-            for name, value in up(folder, cloud, _say).items():
+            for name, value in up(folder, cloud, _say, given.without).items():
                 _say(f"{name}: {value}")
         else:
             for line in down(folder, cloud, _say, given.data):
@@ -87,6 +95,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--region", help="instead of the one set for the AWS SDK")
     parser.add_argument("--profile", help="instead of the one set for the AWS SDK")
     parser.add_argument("--endpoint", help="URL of an emulator")
+    parser.add_argument(
+        "--without", action="append", default=[], help="up: leave a stack out, such as watch"
+    )
     parser.add_argument(
         "--data", action="store_true", help="down: delete the data stack too (see docs/deploy.md)"
     )

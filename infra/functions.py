@@ -15,12 +15,6 @@ from infra.logs import log_group
 from infra.nag import acknowledge
 
 MEMORY: Final = 512  # MB; most of a step's time is spent waiting for others
-_LEVELS: Final[Mapping[str, lambda_.ApplicationLogLevel]] = {
-    "DEBUG": lambda_.ApplicationLogLevel.DEBUG,
-    "INFO": lambda_.ApplicationLogLevel.INFO,
-    "WARNING": lambda_.ApplicationLogLevel.WARN,
-    "ERROR": lambda_.ApplicationLogLevel.ERROR,
-}
 
 
 @dataclass(frozen=True)
@@ -64,7 +58,7 @@ class Common:
         made = lambda_.Function(
             within,
             "Function",
-            function_name=f"{self.installation.name}-{what.name}",
+            function_name=self.installation.function_name(what.name),
             description=what.description,
             runtime=lambda_.Runtime.PYTHON_3_13,
             architecture=lambda_.Architecture.ARM_64,
@@ -82,7 +76,10 @@ class Common:
             },
             log_group=log,
             logging_format=lambda_.LoggingFormat.JSON,
-            application_log_level_v2=_LEVELS[level],
+            # The functions filter themselves: metrics are lines of the log, INFO to Lambda.
+            application_log_level_v2=lambda_.ApplicationLogLevel.DEBUG
+            if level == "DEBUG"
+            else lambda_.ApplicationLogLevel.INFO,
             system_log_level_v2=lambda_.SystemLogLevel.WARN,
             reserved_concurrent_executions=concurrency,
             # Lambda would stop a run after 16 hints that lead to hints, taking it for a mistake.

@@ -7,6 +7,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 # Days; among those that CloudWatch Logs knows.
 RETENTIONS: Final = (1, 3, 5, 7, 14, 30, 60, 90, 180, 365, 731, 1827, 3653)
+# Outputs of the stacks that the project's own commands read.
+CONTROL_TABLE: Final = "ControlTable"
+URL: Final = "Url"
 ARN: Final = r"^arn:aws[a-z-]*:[a-z0-9-]+:[^\s,]+$"
 
 
@@ -73,6 +76,12 @@ class Installation(BaseModel):
         description="whether the layer brings the Python packages; `false` where the runtime "
         "has them, as on an emulator",
     )
+    allowed_networks: str | None = Field(
+        default=None,
+        pattern=r"^[0-9a-fA-F.:/]+(,[0-9a-fA-F.:/]+)*$",
+        description="networks, separated by commas, that webhooks may reach although they are "
+        "not public",
+    )
     alarm_topic: str | None = Field(
         default=None, pattern=ARN, description="ARN of the SNS topic that alarms go to"
     )
@@ -88,9 +97,6 @@ class Installation(BaseModel):
     )
     certificate: str | None = Field(
         default=None, pattern=ARN, description="ARN of the ACM certificate of `domain`"
-    )
-    queues: Arns = Field(
-        default=(), description="ARNs of queues of your own that steps may send to"
     )
     functions: Arns = Field(
         default=(), description="ARNs of Lambda functions that steps may invoke"
@@ -116,6 +122,10 @@ class Installation(BaseModel):
     def name(self) -> str:
         """What the names of stacks, functions and exports begin with."""
         return f"stepwell-{self.environment}"
+
+    def function_name(self, function: str) -> str:
+        """The name of one of the functions."""
+        return f"{self.name}-{function}"
 
     @property
     def queue_prefix(self) -> str:

@@ -7,6 +7,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import IConstruct
 
+from infra.functions import TICK
 from infra.installation import Installation
 from infra.messaging import Messaging
 from infra.nag import acknowledge
@@ -45,7 +46,6 @@ class Roles:
             "DeleteMessage",
             "DeleteQueue",
             "GetQueueAttributes",
-            "GetQueueUrl",
             "ReceiveMessage",
             "SendMessage",
             "SetQueueAttributes",
@@ -60,8 +60,7 @@ class Roles:
         self._send_hints(role)
         consume = ("sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
         _allow(role, consume, self._messaging.hints.queue_arn)
-        self._own_queues(role, "GetQueueUrl", "SendMessage")
-        _allow(role, ("sqs:GetQueueUrl", "sqs:SendMessage"), *chosen.queues)
+        self._own_queues(role, "SendMessage")
         _allow(role, ("lambda:InvokeFunction",), *chosen.functions)
         _allow(
             role,
@@ -74,13 +73,21 @@ class Roles:
             *chosen.databases,
         )
         _allow(role, ("secretsmanager:GetSecretValue",), *chosen.secrets)
-        _accept_chosen(role, (*chosen.queues, *chosen.functions, *chosen.secrets))
+        _accept_chosen(role, (*chosen.functions, *chosen.databases, *chosen.secrets))
 
     def tick(self, role: iam.Role) -> None:
-        """Reads what is due, and writes nothing."""
+        """Reads what is due, writes nothing, and hands over to a further tick if there is much."""
         due = index_arn(self._storage.runs, DueRuns.Meta.index_name)
         _allow(role, ("dynamodb:Query",), due)
         self._send_hints(role)
+        # By its name: the function itself needs this role first.
+        itself = self._stack.format_arn(
+            service="lambda",
+            resource="function",
+            resource_name=self._installation.function_name(TICK.name),
+            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+        )
+        _allow(role, ("lambda:InvokeFunction",), itself)
 
     def _send_hints(self, role: iam.Role) -> None:
         _allow(role, ("sqs:SendMessage",), self._messaging.hints.queue_arn)

@@ -11,7 +11,7 @@ from infra.alarms import Alarms, Watched
 from infra.api import Api
 from infra.compute import Compute
 from infra.dashboard import Dashboard
-from infra.installation import Installation
+from infra.installation import CONTROL_TABLE, URL, Installation
 from infra.storage import Storage, index_names
 
 DATA: Final = "data"
@@ -20,12 +20,19 @@ BUCKET: Final = "assets-${AWS::AccountId}-${AWS::Region}"
 
 def compose(app: cdk.App, installation: Installation) -> None:
     """Build the stacks data, compute, api and watch, each in a file of its own in the output."""
-    storage = Storage(_stack(app, installation, DATA), "Storage", installation)
+    data = _stack(app, installation, DATA)
+    storage = Storage(data, "Storage", installation)
+    cdk.CfnOutput(
+        data,
+        CONTROL_TABLE,
+        value=storage.control.table_name,
+        description="the table that python -m infra.owner writes to",
+    )
     compute = Compute(_stack(app, installation, "compute"), "Compute", installation, storage)
 
     api_stack = _stack(app, installation, "api")
     api = Api(api_stack, "Api", installation, compute.api)
-    cdk.CfnOutput(api_stack, "Url", value=str(api.url), description="where the API answers")
+    cdk.CfnOutput(api_stack, URL, value=str(api.url), description="where the API answers")
 
     watched = Watched(
         hints=compute.messaging.hints,

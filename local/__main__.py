@@ -10,9 +10,6 @@ from local.host import CannotStart, Signals, up
 from stepwell_engine.settings.embedded import BadSetting, Settings, read, variable_of
 
 CANNOT_START: Final = 2
-# Threads hand work to each other all the time: an executor to the one that writes, HTTP to an
-# executor. At Python's 5 ms one that computes delays them all; this costs nothing measurable.
-SWITCH_SECONDS: Final = 0.0005
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,7 +23,6 @@ def main(arguments: list[str] | None = None) -> int:
             format="%(asctime)s %(levelname)s %(name)s: %(message)s",
             stream=sys.stderr,
         )
-        sys.setswitchinterval(SWITCH_SECONDS)
         up(settings, Signals(), _show)
     except (BadSetting, CannotStart) as error:
         print(f"stepwell: {error}", file=sys.stderr)

@@ -1,22 +1,27 @@
 """The embedded host: HTTP, executor threads and the tick over one data folder."""
 
 import logging
+import queue
 import signal
-import threading
+import socket
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from local import credentials
 from local.credentials import Credentials
+from local.listening import PortBusy, listen, url_of
 from local.lock import FolderInUse, locked
-from local.server import PortBusy, Server, listen
 from local.workers import Workers
 from stepwell_engine.errors import Problem, StoreError
 from stepwell_engine.service.identity import Identity, Permission, Role
+from stepwell_engine.service.resources import DATABASE, Resources
 from stepwell_engine.settings.embedded import Settings
 from stepwell_engine.wiring.embedded import Home, embedded
+
+if TYPE_CHECKING:
+    from local.server import Server
 
 ORGANIZATION: Final = "local"
 PROJECT: Final = "demo"
@@ -29,16 +34,31 @@ class CannotStart(Exception):
 
 
 class Signals:
-    """SIGTERM and SIGINT: the first asks for a clean stop, a second for one at once."""
+    """SIGTERM and SIGINT: the first asks for a clean stop, a second for one at once.
+
+    A handler runs in the main thread in the midst of whatever that does, so it may take no lock
+    that the main thread could hold: a SimpleQueue's put is made for that, an Event's set is not.
+    """
 
     def __init__(self) -> None:
-        self.stop = threading.Event()
-        self.at_once = threading.Event()
+        self._received: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._again = False
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._received)
+            signal.signal(number, lambda number, _: self._received.put(number))
 
-    def _received(self, *_: object) -> None:
-        (self.at_once if self.stop.is_set() else self.stop).set()
+    def wait(self) -> None:
+        """Wait for the first."""
+        self._received.get()
+
+    def again(self, seconds: float) -> bool:
+        """Whether a second one came, within `seconds` from now."""
+        if not self._again:
+            try:
+                self._received.get(timeout=seconds)
+                self._again = True
+            except queue.Empty:
+                return False
+        return True
 
 
 def up(settings: Settings, signals: Signals, ready: Callable[[Credentials], None]) -> None:
@@ -47,22 +67,32 @@ def up(settings: Settings, signals: Signals, ready: Callable[[Credentials], None
     CannotStart if the folder or the port cannot be used; what was there stays as it was.
     """
     with ExitStack() as opened:
-        home, server, found = _open(settings, opened)
+        home, sock, found = _open(settings, opened)
         workers = Workers(home, settings.workers)
         workers.start()
-        server.start()
+        server = _serve(home, sock, settings)
         ready(found)
-        signals.stop.wait()
+        signals.wait()
         log.info("stopping")
-        server.stop(signals.at_once)
-        left = workers.stop(settings.stop_seconds, signals.at_once)
+        workers.halt()
+        server.stop(signals.again)
+        left = workers.wait(settings.stop_seconds, signals.again)
         if left:
             log.warning(
                 "runs with a step in flight, which starts anew with the next host: %d", left
             )
 
 
-def _open(settings: Settings, opened: ExitStack) -> tuple[Home, Server, Credentials]:
+def _serve(home: Home, sock: socket.socket, settings: Settings) -> "Server":
+    """Answer requests. Loading all that takes a while: the runs go on before."""
+    from local.server import Server  # noqa: PLC0415
+
+    server = Server(home, sock, settings.request_threads)
+    server.start()
+    return server
+
+
+def _open(settings: Settings, opened: ExitStack) -> tuple[Home, socket.socket, Credentials]:
     """Everything that may stand in the way of a start, in the order that harms nothing."""
     folder = settings.data
     try:
@@ -74,9 +104,10 @@ def _open(settings: Settings, opened: ExitStack) -> tuple[Home, Server, Credenti
         recovered = home.recover()
         if recovered:
             log.info("going on with %d runs", recovered)
-        server = Server(home, sock, settings.request_threads)
-        identity = home.engine.services.identity
-        return home, server, _sign_in(identity, folder / "credentials.json", server.url)
+        services = home.engine.services
+        found = _sign_in(services.identity, folder / "credentials.json", url_of(sock))
+        _furnish(services.resources)
+        return home, sock, found
     except FileExistsError as error:
         raise CannotStart(f"the data folder {folder} is a file: name a folder") from error
     except OSError as error:
@@ -96,6 +127,14 @@ def _sign_in(identity: Identity, path: Path, url: str) -> Credentials:
     found = Credentials(url, PROJECT, token)
     credentials.save(path, found)
     return found
+
+
+def _furnish(resources: Resources) -> None:
+    """A project without a database has the embedded one, which starts with its first sql step."""
+    try:
+        resources.get(PROJECT, DATABASE, DATABASE)
+    except Problem:
+        resources.put_database(PROJECT)
 
 
 def _works(identity: Identity, token: str) -> bool:

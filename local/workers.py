@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections.abc import Callable
 from typing import Final
 
 from stepwell_engine.errors import StoreError, Unavailable
@@ -33,18 +34,21 @@ class Workers:
         for thread in (self._ticker, *self._executors):
             thread.start()
 
-    def stop(self, seconds: float, at_once: threading.Event) -> int:
-        """Take no more hints, and wait for the runs in hand.
-
-        Waits at most `seconds`, or until `at_once` is set; how many are still in hand then. Their
-        steps are abandoned: the threads are daemons, and it is as if the host had been killed.
-        """
+    def halt(self) -> None:
+        """Take no more hints."""
         self._stopping.set()
-        hints = self._home.hints
-        hints.close()
+        self._home.hints.close()
+
+    def wait(self, seconds: float, at_once: Callable[[float], bool]) -> int:
+        """After `halt`, wait at most `seconds` for the runs in hand; how many are left.
+
+        `at_once` waits so many seconds for a word that there is no time for that. Steps that are
+        left are abandoned: the threads are daemons, and it is as if the host had been killed.
+        """
         ends = time.monotonic() + seconds
-        while (left := hints.taken) and time.monotonic() < ends and not at_once.wait(LOOK):
-            pass
+        while (left := self._home.hints.taken) and time.monotonic() < ends:
+            if at_once(LOOK):
+                break
         self._ticker.join(LOOK)
         return left
 
@@ -54,6 +58,8 @@ class Workers:
             try:
                 self._home.engine.advance.run(hint.run_id, hint.project, BUDGET)
             except Unavailable as error:
+                if self._stopping.is_set():
+                    return  # closed under an abandoned step
                 log.warning("run %s: %s; trying again", hint.run_id, error)
                 hints.hint(hint.run_id, hint.project, REPEAT)
             except Exception:

@@ -131,7 +131,6 @@ def _prepare(api: Api, screen: Screen) -> None:
     """The queue, and the table with an account that is not active yet."""
     api.call("PUT", "/queues/emails", {})
     screen.say("Queue emails created")
-    api.call("PUT", "/database", {"embedded": True})
     screen.say("PostgreSQL is being set up ...")
     _run_sql(api, "setup", SETUP)
     screen.say("Table accounts created: account 42 is not active")

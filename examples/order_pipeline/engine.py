@@ -66,11 +66,11 @@ class Engine:
         ends = time.monotonic() + START_TIMEOUT
         while time.monotonic() < ends:
             if self._process is not None and self._process.poll() is not None:
-                raise EngineFailed(f"the engine ended at its start:\n{self._last_words()}")
+                raise EngineFailed(f"the engine ended at its start:\n{self.last_words()}")
             if self._written() != written and self._answers():
                 return self.access()
             time.sleep(LOOK_EVERY)
-        raise EngineFailed(f"the engine does not answer:\n{self._last_words()}")
+        raise EngineFailed(f"the engine does not answer:\n{self.last_words()}")
 
     def access(self) -> Access:
         """How to reach the engine that was started last."""
@@ -97,6 +97,10 @@ class Engine:
                 if _works_in(file.parent, pid):
                     found.append(pid)
         return found
+
+    def last_words(self) -> str:
+        """The end of what the engine has printed."""
+        return self._log.read_text("utf-8", "replace")[-2000:]
 
     @property
     def _credentials(self) -> Path:
@@ -136,9 +140,6 @@ class Engine:
             os.kill(pid, signal.SIGINT)  # PostgreSQL's fast shutdown
         while self.left_running() and time.monotonic() < ends:
             time.sleep(LOOK_EVERY)
-
-    def _last_words(self) -> str:
-        return self._log.read_text("utf-8", "replace")[-2000:]
 
 
 def _works_in(folder: Path, pid: int) -> bool:

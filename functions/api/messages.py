@@ -13,9 +13,14 @@ from stepwell_engine.service.identity import Permission
 ROUTES: Final = Routes("messages", "/v1/projects/<ref>/queues/<name>/messages")
 
 
-@ROUTES.add("GET", "", Permission.VIEW, {200: views.MessageList}, ("invalid_request",))
+@ROUTES.add(
+    "GET", "", Permission.VIEW, {200: views.MessageList}, ("invalid_request", "not_supported")
+)
 def list_messages(services: Services, ref: str, name: str, query: MessagePage) -> Reply:
-    """List the messages of a queue, or of its archive, without receiving them."""
+    """List the messages of a queue, or of its archive, without receiving them.
+
+    Queues on SQS cannot do that: the answer is then a 409.
+    """
     found, cursor = services.messages.list(ref, name, query.cursor, query.limit, query.archived)
     items = [views.message_view(one) for one in found]
     return Reply(200, {"items": items, "next_cursor": cursor})

@@ -83,7 +83,7 @@ CLAIM_WAIT: Final = 2 * SECOND  # a run ready this soon is waited for in process
 FORMAT: Final = 1
 # A head of at most 1 KiB costs one write unit: some 250 bytes of it are names, keys and times.
 COMPRESS_ABOVE: Final = 500
-PAGE_ABOVE: Final = 600  # journal as stored
+PAGE_ABOVE: Final = 700  # journal as stored
 INLINE_OUTPUT: Final = 300
 INLINE_INPUT: Final = 120
-INLINE_MAIL: Final = 300
+INLINE_MAIL: Final = 200

@@ -26,8 +26,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "wiring": _EDGE | {"adapters", "settings", "wiring"},
     "functions": _HOST | {"functions"},
     "local": _HOST | {"functions", "local"},
-    # The models of the AWS adapters own the names and keys of the tables.
-    "infra": frozenset({"infra", "limits", "settings", "adapters"}),
+    # The models of the AWS adapters own the names and keys of the tables; infra.owner makes the
+    # first token by the rules of the service.
+    "infra": _PORTS | {"infra", "settings", "adapters", "service"},
     # Written as a user would write them: over the API, without the engine at hand.
     "examples": frozenset({"examples", "sdk"}),
     # The SDKs and the engine share no code, only the protocol.

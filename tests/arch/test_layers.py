@@ -169,7 +169,7 @@ BAD_AT_THE_TOP = [
     ("functions/tick.py", "import boto3"),
     ("local/a.py", "from stepwell_engine.adapters.memory import runs"),
     ("local/a.py", "from tests import sim"),
-    ("infra/a.py", "from stepwell_engine.service import starts"),
+    ("infra/a.py", "from stepwell_engine.wiring import aws"),
     ("examples/a.py", "from stepwell_engine.core import run"),
     ("examples/a.py", "import local"),
     ("sdk/python/stepwell/a.py", "from stepwell_engine import limits"),

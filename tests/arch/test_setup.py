@@ -9,7 +9,10 @@ import pytest
 
 from tests.arch.sources import ROOT
 
-TARGETS = {"help", "up", "demo", "test", "check", "sim", "bench", "format", "lock", "clean"}
+TARGETS = {
+    *("help", "up", "demo", "test", "check", "sim", "bench"),
+    *("synth", "deploy", "destroy", "format", "lock", "clean"),
+}
 
 
 def setup(folder: Path, path: Path) -> subprocess.CompletedProcess[str]:

@@ -44,7 +44,7 @@ class Slow(Exception):
 
 
 def measure(home: Path, sizes: Sizes) -> dict[str, Any]:
-    """All figures. ms, seconds, steps per second."""
+    """All figures. ms, seconds, steps per second. Slow, EngineFailed if they cannot be taken."""
     engine = Engine(home, FUNCTIONS)
     rounds = range(sizes.rounds)
     with receiver() as url:
@@ -59,6 +59,8 @@ def measure(home: Path, sizes: Sizes) -> dict[str, Any]:
             quick = [_at_once(access, "quick", "", sizes.at_once) for _ in rounds]
             webhooks = [_at_once(access, "webhooks", "webhook_", sizes.webhooks) for _ in rounds]
             killed = [_recovery(engine, home / f"gate{number}", sizes.killed) for number in rounds]
+        except Slow as error:
+            raise Slow(f"{error}; the host's last words:\n{engine.last_words()}") from error
         finally:
             engine.stop()
     return {

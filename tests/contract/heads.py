@@ -1,12 +1,12 @@
 """Heads to test with, and what a write did to them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from stepwell_engine.core.run import LIVE, Head, Mail, Status
-from stepwell_engine.ports import Commit, Delivered, Done, Refused, Runs, Written
+from stepwell_engine.ports import Commit, Delivered, Done, Due, Refused, Runs, Written
 
 NOW = 1_800_000_000_000
 UNTIL = NOW + 60_000
@@ -66,3 +66,13 @@ def check_refused(runs: Runs, write: Callable[[], Written | Delivered], run_id: 
     before = runs.get(run_id)
     assert write() == Refused(before)
     assert runs.get(run_id) == before
+
+
+def pages(store: Runs, before: int, size: int = 100) -> Iterator[Due]:
+    """All due heads, page by page."""
+    cursor: str | None = None
+    while True:
+        found, cursor = store.due(before, cursor, size)
+        yield from found
+        if cursor is None:
+            return

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from stepwell_engine.adapters.embedded.catalog_cache import CachedCatalog
 from stepwell_engine.adapters.embedded.sqlite import Database
 from stepwell_engine.adapters.embedded.sqlite_catalog import SqliteCatalog
 from stepwell_engine.adapters.embedded.sqlite_queues import SqliteQueues
@@ -63,7 +64,7 @@ class SqliteHome:
         self.database = Database(path)
         self.runs = SqliteRuns(self.database)
         self.queues = SqliteQueues(self.database)
-        self.catalog = SqliteCatalog(self.database)
+        self.catalog: Catalog = SqliteCatalog(self.database)
 
     def forget(self, run_id: str) -> None:
         sql = "DELETE FROM heads WHERE run_id = ?"
@@ -77,10 +78,19 @@ class SqliteHome:
         self.database.close()
 
 
+class CachedHome(SqliteHome):
+    """As in the embedded host: the catalog is remembered."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.catalog = CachedCatalog(self.catalog)
+
+
 # By name, given a folder of its own.
 HOMES: dict[str, Callable[[Path], Home]] = {
     "memory": lambda _: MemoryHome(),
     "sqlite": lambda folder: SqliteHome(folder / "stepwell.db"),
+    "cached": lambda folder: CachedHome(folder / "stepwell.db"),
     "dynamodb": lambda _: DynamoHome(),
 }
 
@@ -88,4 +98,4 @@ HOMES: dict[str, Callable[[Path], Home]] = {
 WITH_QUEUES = ("memory", "sqlite")
 
 # Those that several threads may use at once; moto's transactions are not isolated between them.
-CONCURRENT = ("memory", "sqlite")
+CONCURRENT = ("memory", "sqlite", "cached")

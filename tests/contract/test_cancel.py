@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stepwell_engine.core.run import Status
-from stepwell_engine.ports import Done, Refused, Runs, pages
+from stepwell_engine.ports import Done, Refused, Runs
 from tests.contract.heads import (
     COMMIT,
     ENDED_STATUSES,
@@ -21,6 +21,7 @@ from tests.contract.heads import (
     check_refused,
     held,
     mailbox,
+    pages,
     put,
 )
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine.core.run import Blob, Status
-from stepwell_engine.ports import Commit, Done, Refused, Runs, pages
+from stepwell_engine.ports import Commit, Done, Refused, Runs
 from tests.contract.heads import (
     COMMIT,
     ENDED_STATUSES,
@@ -20,6 +20,7 @@ from tests.contract.heads import (
     check_refused,
     held,
     mailbox,
+    pages,
     put,
     some_mail,
 )

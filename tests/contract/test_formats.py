@@ -7,8 +7,20 @@ import pytest
 from stepwell_engine.core.run import Status
 from stepwell_engine.errors import NewerFormat
 from stepwell_engine.limits import FORMAT
-from stepwell_engine.ports import Commit, Runs, pages
-from tests.contract.heads import COMMIT, NOW, OTHER, RUN, TOKEN, UNTIL, a_head, held, put, some_mail
+from stepwell_engine.ports import Commit, Runs
+from tests.contract.heads import (
+    COMMIT,
+    NOW,
+    OTHER,
+    RUN,
+    TOKEN,
+    UNTIL,
+    a_head,
+    held,
+    pages,
+    put,
+    some_mail,
+)
 from tests.contract.homes import Home
 
 CALLS: dict[str, Callable[[Runs], object]] = {

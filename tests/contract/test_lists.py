@@ -5,8 +5,19 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine.core.run import Status
-from stepwell_engine.ports import Due, Runs, pages
-from tests.contract.heads import COMMIT, NOW, RUN, UNTIL, a_head, held, mailbox, put, some_mail
+from stepwell_engine.ports import Due, Runs
+from tests.contract.heads import (
+    COMMIT,
+    NOW,
+    RUN,
+    UNTIL,
+    a_head,
+    held,
+    mailbox,
+    pages,
+    put,
+    some_mail,
+)
 from tests.contract.homes import Home
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine.core.run import Status
-from stepwell_engine.ports import Refused, Runs, pages
+from stepwell_engine.ports import Refused, Runs
 from tests.contract.heads import (
     ENDED_STATUSES,
     NOW,
@@ -16,6 +16,7 @@ from tests.contract.heads import (
     check_refused,
     held,
     mailbox,
+    pages,
     put,
 )
 

@@ -3,7 +3,10 @@
 python -m tests.infra.synthesize FOLDER
 """
 
+import json
 import sys
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Final
 
@@ -30,18 +33,24 @@ CHOSEN: Final = {
     "alarm_topic": f"arn:aws:sns:eu-west-1:{ACCOUNT}:pager",
     "domain": "runs.example.com",
     "certificate": f"arn:aws:acm:eu-west-1:{ACCOUNT}:certificate/1",
-    "queues": f"arn:aws:sqs:eu-west-1:{ACCOUNT}:orders,arn:aws:sqs:eu-west-1:{ACCOUNT}:mails",
+    "allowed_networks": "10.0.0.0/8,fd00::/8",
     "functions": f"arn:aws:lambda:eu-west-1:{ACCOUNT}:function:shop-*",
     "databases": f"arn:aws:rds:eu-west-1:{ACCOUNT}:cluster:shop",
     "secrets": f"arn:aws:secretsmanager:eu-west-1:{ACCOUNT}:secret:shop-Ab12Cd",
 }
 
+REFUSED: Final = ("environment=Prod", "colour=red", "domain", "domain=a.example.com")
+
 
 def main(folder: Path) -> None:
-    """`default` and `mailed` by default values, `chosen` by CHOSEN, `bad` with findings."""
+    """`default` and `mailed` by default values, `chosen` by CHOSEN, `bad` with findings.
+
+    And in refused.json what came of the values in REFUSED: exit code and standard error.
+    """
     write(folder / "default", {})
     write(folder / "mailed", {"alarm_email": "ops@example.com", "requirements": "false"})
     write(folder / "chosen", CHOSEN)
+    (folder / "refused.json").write_text(json.dumps({one: refuse(folder, one) for one in REFUSED}))
     if app.synthesize(careless(folder / "bad")) != 1:
         raise SystemExit("the careless stack was let through")
 
@@ -52,6 +61,13 @@ def write(output: Path, context: dict[str, str]) -> None:
     arguments = [word for pair in pairs for word in ("--context", pair)]
     if app.main(["--output", str(output), *arguments]) != 0:
         raise SystemExit(f"{output.name} could not be synthesized")
+
+
+def refuse(folder: Path, pair: str) -> tuple[int, str]:
+    """Try a context value that cannot be used."""
+    with redirect_stderr(StringIO()) as said:
+        code = app.main(["--output", str(folder / "refused"), "--context", pair])
+    return code, said.getvalue()
 
 
 def careless(output: Path) -> cdk.App:

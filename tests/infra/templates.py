@@ -1,7 +1,7 @@
 """Templates as the tests read them."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,13 @@ class Assembly:
     folder: Path
     name: str
 
-    def template(self, stack: str) -> "Template":
-        """The template of a stack: data, compute, api or watch."""
-        path = self.folder / f"{self.name}-{stack}.template.json"
-        return Template(json.loads(path.read_text("utf-8")))
+    def path(self, stack: str) -> Path:
+        """The file of the template of a stack: data, compute, api or watch."""
+        return self.folder / f"{self.name}-{stack}.template.json"
 
-    def templates(self) -> Iterator["Template"]:
-        """All of them."""
-        yield from map(self.template, ("data", "compute", "api", "watch"))
+    def template(self, stack: str) -> "Template":
+        """The template of a stack."""
+        return Template(json.loads(self.path(stack).read_text("utf-8")))
 
     def asset(self, code: Mapping[str, Any]) -> Path:
         """The folder that a function's Code, or a layer's Content, is zipped from."""

@@ -10,6 +10,7 @@ import pytest
 
 from tests.infra.templates import Assembly
 
+STACKS = ("data", "compute", "api", "watch")
 ASSEMBLIES = ("default", "mailed", "chosen")
 
 
@@ -62,27 +63,36 @@ def test_a_careless_stack_is_found(assemblies: Path) -> None:
     }
 
 
-def cfn_lint(*templates: Path) -> subprocess.CompletedProcess[str]:
-    """Run cfn-lint. W3005 is about dependencies that CDK states twice."""
-    program = Path(sys.executable).with_name("cfn-lint")
-    command = [str(program), "--ignore-checks", "W3005", "--regions"]
-    command += ["eu-west-1", "us-east-1", "--template", *map(str, templates)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+@pytest.fixture(scope="module")
+def linted(
+    default: Assembly, mailed: Assembly, chosen: Assembly, tmp_path_factory: pytest.TempPathFactory
+) -> dict[Path, set[str]]:
+    """The rules of cfn-lint that each template breaks, that of a broken one among them.
 
-
-def test_cfn_lint_finds_nothing(default: Assembly, mailed: Assembly, chosen: Assembly) -> None:
-    folders = (default.folder, mailed.folder, chosen.folder)
-    templates = [path for folder in folders for path in folder.glob("*.template.json")]
-    assert len(templates) == 12
-    done = cfn_lint(*templates)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_cfn_lint_finds_a_property_that_does_not_exist(default: Assembly, tmp_path: Path) -> None:
+    In one run, for cfn-lint takes seconds to start. W3005 is about dependencies that CDK states
+    twice.
+    """
     content = default.template("data").content
     content["Resources"]["Wrong"] = {"Type": "AWS::SQS::Queue", "Properties": {"Depth": 3}}
-    broken = tmp_path / "broken.template.json"
+    broken = tmp_path_factory.mktemp("broken") / "broken.template.json"
     broken.write_text(json.dumps(content))
-    done = cfn_lint(broken)
-    assert "E3002" in done.stdout
-    assert done.returncode != 0
+    templates = [one.path(stack) for one in (default, chosen) for stack in STACKS]
+    templates += [mailed.path("watch"), broken]
+    command = [str(Path(sys.executable).with_name("cfn-lint")), "--ignore-checks", "W3005"]
+    command += ["--regions", "eu-west-1", "--format", "json", "--template", *map(str, templates)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found: dict[Path, set[str]] = {path: set() for path in templates}
+    for finding in json.loads(done.stdout):
+        found[Path(finding["Filename"])].add(finding["Rule"]["Id"])
+    return found
+
+
+def test_cfn_lint_finds_nothing(linted: dict[Path, set[str]]) -> None:
+    found = {path: rules for path, rules in linted.items() if path.name != "broken.template.json"}
+    assert len(found) == 9
+    assert {path: rules for path, rules in found.items() if rules} == {}
+
+
+def test_cfn_lint_finds_a_property_that_does_not_exist(linted: dict[Path, set[str]]) -> None:
+    (broken,) = (rules for path, rules in linted.items() if path.name == "broken.template.json")
+    assert broken == {"E3002"}

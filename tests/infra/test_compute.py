@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from stepwell_engine import limits
+from stepwell_engine.settings import aws
 from tests.infra.templates import Assembly, arn_of
 
 TIMEOUTS = {"Api": 28, "Executor": 900, "Tick": 60}
@@ -78,13 +79,23 @@ def test_a_function_is_told_where_things_are(default: Assembly, name: str) -> No
     assert found["POWERTOOLS_SERVICE_NAME"] == name.lower()
     assert found["POWERTOOLS_METRICS_NAMESPACE"] == "stepwell-dev"
     assert len(found) == 8
+    # These are all that the functions ask for.
+    assert {*aws.REQUIRED, "STEPWELL_LOG_LEVEL"} == {key for key in found if "STEPWELL" in key}
 
 
 @pytest.mark.parametrize("name", TIMEOUTS)
-def test_a_function_logs_json_into_a_group_that_forgets(
+def test_a_function_is_told_which_networks_are_allowed(chosen: Assembly, name: str) -> None:
+    function = chosen.template("compute").one("Lambda::Function", f"{name}Function")
+    found = function["Environment"]["Variables"]
+    assert found["STEPWELL_ALLOWED_NETWORKS"] == "10.0.0.0/8,fd00::/8"
+    assert {*aws.REQUIRED, *aws.OPTIONAL} == {key for key in found if "STEPWELL" in key}
+
+
+@pytest.mark.parametrize("name", TIMEOUTS)
+def test_a_function_logs_json_and_metrics_into_a_group_that_forgets(
     default: Assembly, chosen: Assembly, name: str
 ) -> None:
-    for assembly, days, level in ((default, 30, "INFO"), (chosen, 7, "WARN")):
+    for assembly, days, level in ((default, 30, "INFO"), (chosen, 7, "INFO")):
         compute = assembly.template("compute")
         logging = compute.one("Lambda::Function", f"{name}Function")["LoggingConfig"]
         assert logging["LogFormat"] == "JSON"

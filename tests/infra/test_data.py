@@ -75,3 +75,10 @@ def test_all_else_goes_with_its_stack(default: Assembly) -> None:
     for stack in ("compute", "api", "watch"):
         resources = default.template(stack).content["Resources"].values()
         assert {one.get("DeletionPolicy", "Delete") for one in resources} == {"Delete"}
+
+
+def test_the_stack_names_the_table_that_the_first_owner_is_written_to(default: Assembly) -> None:
+    template = default.template("data")
+    output = template.content["Outputs"]["ControlTable"]
+    assert output["Value"] == {"Ref": template.name("DynamoDB::Table", "Control")}
+    assert "Export" not in output

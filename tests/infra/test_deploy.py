@@ -146,6 +146,12 @@ def test_what_did_not_change_is_left_alone(cloud: Cloud, assembly: Path) -> None
         assert [one for one in found if one["Status"] == "FAILED"] == []
 
 
+def test_a_stack_may_be_left_out(cloud: Cloud, assembly: Path) -> None:
+    said: list[str] = []
+    deploy.up(assembly, cloud, said.append, without=["compute"])
+    assert said == ["shop-data: 2 of 2 files were new", "shop-data: deployed"]
+
+
 def test_what_changed_is_updated(cloud: Cloud, assembly: Path) -> None:
     deployed(cloud, assembly)
     write(assembly, {"shop-data": {"Runs": TABLE}, "shop-compute": {"Hints": QUEUE, "Dead": QUEUE}})

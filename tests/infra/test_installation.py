@@ -1,5 +1,7 @@
 """Context values: what is allowed at the limits, what is refused past them, and how it is said."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,8 +29,9 @@ def test_every_value_has_a_default() -> None:
         ("api_concurrency", [1, 10_000]),
         ("executor_concurrency", [2, 1_000]),
         ("deletion_protection", ["true", "false", True]),
-        ("queues", ["", ARN, f"{ARN},{ARN}-2", [ARN]]),
+        ("functions", ["", ARN, f"{ARN},{ARN}-2", [ARN]]),
         ("alarm_email", ["ops@example.com"]),
+        ("allowed_networks", ["10.0.0.0/8", "127.0.0.0/8,fd00::/8"]),
     ],
 )
 def test_a_value_that_fits_is_taken(name: str, good: list[Any]) -> None:
@@ -47,9 +50,10 @@ def test_a_value_that_fits_is_taken(name: str, good: list[Any]) -> None:
         ("api_concurrency", [0, 10_001]),
         ("executor_concurrency", [1, 1_001]),
         ("deletion_protection", ["perhaps"]),
-        ("queues", ["orders", f"{ARN}, {ARN}", f"{ARN},orders"]),
+        ("functions", ["orders", f"{ARN}, {ARN}", f"{ARN},orders"]),
         ("alarm_email", ["ops", "ops@"]),
         ("alarm_topic", ["pager"]),
+        ("allowed_networks", ["example.com", "10.0.0.0/8,", "10.0.0.0/8, fd00::/8"]),
     ],
 )
 def test_a_value_that_does_not_fit_is_refused_by_name(name: str, bad: list[Any]) -> None:
@@ -75,6 +79,24 @@ def test_a_refused_retention_says_which_there_are() -> None:
 def test_values_that_need_or_exclude_each_other(values: dict[str, str], reason: str) -> None:
     with pytest.raises(BadContext, match=reason):
         from_values(values)
+
+
+def test_the_command_refuses_a_value_in_one_sentence(assemblies: Path) -> None:
+    refused = json.loads((assemblies / "refused.json").read_text("utf-8"))
+    assert refused == {
+        "environment=Prod": [
+            2,
+            "context environment: string should match pattern '^[a-z][a-z0-9]{0,15}$'\n",
+        ],
+        "colour=red": [
+            2,
+            "context colour: there is no such value, only "
+            f"{', '.join(Installation.model_fields)}\n",
+        ],
+        "domain": [2, "context domain: should be NAME=VALUE\n"],
+        "domain=a.example.com": [2, "context: domain and certificate are given together\n"],
+    }
+    assert not (assemblies / "refused" / "manifest.json").exists()
 
 
 def test_the_document_lists_every_value_with_its_default() -> None:

@@ -31,7 +31,6 @@ def test_the_api_may(compute: Template) -> None:
         "sqs:DeleteMessage",
         "sqs:DeleteQueue",
         "sqs:GetQueueAttributes",
-        "sqs:GetQueueUrl",
         "sqs:ReceiveMessage",
         "sqs:SendMessage",
         "sqs:SetQueueAttributes",
@@ -47,14 +46,20 @@ def test_the_executor_may(compute: Template) -> None:
         "kms:Decrypt",
         "sqs:DeleteMessage",
         "sqs:GetQueueAttributes",
-        "sqs:GetQueueUrl",
         "sqs:ReceiveMessage",
         "sqs:SendMessage",
     }
 
 
-def test_the_tick_reads_what_is_due_and_sends_hints(compute: Template) -> None:
-    assert actions(compute, "ComputeTickRole") == LOG | {"dynamodb:Query", "sqs:SendMessage"}
+def test_the_tick_reads_what_is_due_sends_hints_and_invokes_itself(compute: Template) -> None:
+    assert actions(compute, "ComputeTickRole") == LOG | {
+        "dynamodb:Query",
+        "lambda:InvokeFunction",
+        "sqs:SendMessage",
+    }
+    (itself,) = resources(compute, "ComputeTickRole", "lambda:InvokeFunction")
+    assert ":function:stepwell-dev-tick" in itself
+    assert compute.one("Lambda::Function", "TickFunction")["FunctionName"] == "stepwell-dev-tick"
     (due,) = resources(compute, "ComputeTickRole", "dynamodb:Query")
     assert f"/index/{DueRuns.Meta.index_name}" in due
     (hints,) = resources(compute, "ComputeTickRole", "sqs:SendMessage")
@@ -156,8 +161,6 @@ def test_steps_reach_what_was_chosen_by_its_arn(chosen: Assembly) -> None:
     assert resources(compute, role, "secretsmanager:GetSecretValue") == [
         json.dumps(CHOSEN["secrets"])
     ]
-    sends = resources(compute, role, "sqs:SendMessage")
-    assert {json.dumps(arn) for arn in CHOSEN["queues"].split(",")} <= set(sends)
     assert "lambda:InvokeFunction" not in actions(compute, "ComputeApiRole")
 
 

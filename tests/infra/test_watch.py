@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from stepwell_engine import limits
+from tests.arch.sources import ROOT
 from tests.infra.synthesize import CHOSEN
 from tests.infra.templates import Assembly
 
@@ -18,6 +20,12 @@ def alarm(assembly: Assembly, name: str) -> Mapping[str, Any]:
     (one,) = (one for one in found if one["Properties"]["AlarmName"] == f"{prefix}-{name}")
     properties: Mapping[str, Any] = one["Properties"]
     return properties
+
+
+def widgets(assembly: Assembly) -> list[Any]:
+    body = assembly.template("watch").one("CloudWatch::Dashboard")["DashboardBody"]
+    text = "".join(part if isinstance(part, str) else "X" for part in body["Fn::Join"][1])
+    return list(json.loads(text)["widgets"])
 
 
 def test_the_alarms_are_these(default: Assembly) -> None:
@@ -33,6 +41,8 @@ def test_the_alarms_are_these(default: Assembly) -> None:
         "ExecutorThrottles",
         "TickThrottles",
         "TickNotRun",
+        "RunsOverdue",
+        "RunsFailed",
         "ControlTableThrottled",
         "RunsTableThrottled",
         "ApiServerErrors",
@@ -76,6 +86,36 @@ def test_silence_of_the_tick_is_an_alarm(default: Assembly) -> None:
     assert (found["Threshold"], found["ComparisonOperator"]) == (1, "LessThanThreshold")
     assert found["TreatMissingData"] == "breaching"
     assert found["Period"] * found["EvaluationPeriods"] == 300
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "service", "statistic", "threshold"),
+    [
+        ("RunsOverdue", "Overdue", "tick", "Maximum", 5 * limits.MINUTE),
+        ("RunsFailed", "RunsFailed", "executor", "Sum", 1),
+    ],
+)
+def test_what_functions_report_about_runs_is_watched(
+    default: Assembly, name: str, metric: str, service: str, statistic: str, threshold: int
+) -> None:
+    found = alarm(default, name)
+    assert (found["Namespace"], found["MetricName"]) == ("stepwell-dev", metric)
+    assert found["Dimensions"] == [{"Name": "service", "Value": service}]
+    assert (found["Statistic"], found["Threshold"]) == (statistic, threshold)
+    assert found["ComparisonOperator"] == AT_LEAST
+
+
+def test_every_metric_of_the_installation_is_one_that_functions_report(default: Assembly) -> None:
+    names = {
+        metric[1]
+        for widget in widgets(default)
+        for metric in widget["properties"].get("metrics", ())
+        if metric[0] == "stepwell-dev"
+    }
+    assert {"Overdue", "RunsFailed", "StepsFailed"} <= names
+    folders = (ROOT / "functions", ROOT / "shared")
+    code = "".join(path.read_text("utf-8") for folder in folders for path in folder.rglob("*.py"))
+    assert {name for name in names if f'"{name}"' not in code} == set()
 
 
 @pytest.mark.parametrize(("name", "metrics"), [("Control", 2), ("Runs", 6)])
@@ -129,18 +169,18 @@ def test_without_an_address_alarms_tell_nobody(default: Assembly) -> None:
 def test_the_dashboard_begins_with_the_alarms(default: Assembly) -> None:
     dashboard = default.template("watch").one("CloudWatch::Dashboard")
     assert dashboard["DashboardName"] == "stepwell-dev"
-    text = "".join(
-        part if isinstance(part, str) else "X" for part in dashboard["DashboardBody"]["Fn::Join"][1]
-    )
-    widgets = json.loads(text)["widgets"]
-    first = widgets[0]
+    found = widgets(default)
+    first = found[0]
     assert (first["type"], first["y"], first["width"]) == ("alarm", 0, 24)
-    assert len(first["properties"]["alarms"]) == 13
-    titles = [widget["properties"]["title"] for widget in widgets[1:]]
+    assert len(first["properties"]["alarms"]) == 15
+    titles = [widget["properties"]["title"] for widget in found[1:]]
     assert titles == [
         "Hints: waiting, delayed, in work; age of the oldest",
         "Dead letters",
         "Ticks",
+        "Steps",
+        "Not as it should be",
+        "Most overdue run (ms)",
         "Api: invocations, errors, throttles; duration",
         "Executor: invocations, errors, throttles; duration",
         "Tick: invocations, errors, throttles; duration",

@@ -3,6 +3,7 @@
 import signal
 import socket
 import stat
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def chores(tmp_path: Path) -> list[str]:
 
 def wait_for_chores(tmp_path: Path, expected: list[str]) -> None:
     while chores(tmp_path) != expected:
-        pass
+        time.sleep(0.005)
 
 
 def test_a_host_that_was_stopped_starts_again_as_it_was(data: Path, tmp_path: Path) -> None:
@@ -49,6 +50,7 @@ def test_a_host_that_was_stopped_starts_again_as_it_was(data: Path, tmp_path: Pa
         assert first.project == "demo"
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert {stat.S_IMODE(file.stat().st_mode) for file in data.iterdir()} == {0o600}
+        assert host.ok("GET", "/database")["embedded"] is True
         register(host)
         run_id = host.start("chores", step("a", tmp_path), step("b", tmp_path))
         before = host.finish("chores", run_id)

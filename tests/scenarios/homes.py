@@ -16,7 +16,6 @@ from tests.functions.events import event
 START: Final = 1_790_000_000_000
 ENDED: Final = frozenset({"succeeded", "failed", "cancelled", "timed_out"})
 BUDGET: Final = 5 * SECOND
-TICK: Final = 5 * SECOND  # no longer than a home's tick looks ahead
 
 JsonObject = dict[str, Any]
 
@@ -55,6 +54,9 @@ class Home(ABC):
     """What a story may use; every home that runs the stories implements the abstract part."""
 
     clock: StoryClock
+    grain: int = 1  # ms by which something may come late
+    # ms that may be skipped at once, no longer than a home's tick looks ahead
+    stride: int = 5 * SECOND
 
     @abstractmethod
     def request(
@@ -79,6 +81,10 @@ class Home(ABC):
     def use_database(self) -> None:
         """Give the project its database."""
 
+    @abstractmethod
+    def close(self) -> None:
+        """Close everything that was opened."""
+
     def until(self, done: Callable[[], bool], within: int = DAY) -> None:
         """Skip from one due time to the next until `done`; fails after `within` ms."""
         end = self.clock.at + within
@@ -88,7 +94,7 @@ class Home(ABC):
                 return
             assert self.clock.at < end, "it never happened"
             following = self.next_due()
-            later = self.clock.at + TICK
+            later = self.clock.at + self.stride
             self.clock.at = max(
                 self.clock.at + 1, later if following is None else min(following, later)
             )
@@ -131,6 +137,14 @@ class Home(ABC):
     def messages(self, queue: str) -> list[Any]:
         """The bodies of the messages in a queue, oldest first."""
         return [item["body"] for item in self.ok("GET", f"/queues/{queue}/messages")["items"]]
+
+    def sent_ids(self, queue: str) -> list[int | str]:
+        """What the messages in a queue are called, oldest first."""
+        return [item["id"] for item in self.ok("GET", f"/queues/{queue}/messages")["items"]]
+
+    def sent_at(self, queue: str) -> list[str]:
+        """When the messages in a queue were sent, oldest first."""
+        return [item["sent_at"] for item in self.ok("GET", f"/queues/{queue}/messages")["items"]]
 
 
 class EmbeddedHome(Home):

@@ -87,6 +87,35 @@ def test_an_act_longer_than_the_lease_extends_it_first() -> None:
     assert leases[0] > 600_000 + limits.CLOCK_MARGIN
 
 
+def test_a_hard_budget_begins_no_act_that_could_end_after_it() -> None:
+    world = World(action(0, timeout=30_000), action(1, timeout=30_001))
+    run_id = world.start()
+    list(world.delays())
+    world.advance.run(run_id, "demo", 30_000, hard=True)
+    head = world.head(run_id)
+    assert [act.step for act in world.acts] == ["s0"]
+    assert (head.status, head.token, head.ready_at) == (Status.PENDING, None, 0)
+    assert head.wake_at == world.clock.at
+    assert list(world.delays()) == [0]
+    world.advance.run(run_id, "demo", 30_001, hard=True)
+    assert world.head(run_id).status is Status.SUCCEEDED
+
+
+def test_an_act_may_outlast_a_budget_that_is_not_hard() -> None:
+    world = World(action(0, timeout=600_000))
+    assert world.turn(world.start(), budget=1).status is Status.SUCCEEDED
+
+
+def test_a_budget_that_is_spent_puts_the_run_back() -> None:
+    world = two_actions()
+    run_id = world.start()
+    world.during = lambda _: world.clock.sleep(5_000)
+    head = world.turn(run_id, budget=5_000)
+    assert (head.status, head.token, len(world.acts)) == (Status.PENDING, None, 1)
+    assert world.turn(run_id, budget=0).status is Status.PENDING
+    assert len(world.acts) == 1
+
+
 def test_a_lost_answer_to_a_commit_records_once_and_goes_on() -> None:
     world = two_actions()
     run_id = world.start()
@@ -134,7 +163,7 @@ def test_a_cancelled_run_whose_worker_died_is_closed_when_its_lease_is_over() ->
     assert world.turn(run_id).token == "dead"
     world.clock.at += limits.LEASE + limits.CLOCK_MARGIN + 1
     sweep = Sweep(world.runs, world.hints, world.clock, look_ahead=0)
-    assert sweep.tick() == 1
+    assert sweep.tick().hints == 1
     head = world.turn(run_id)
     assert (head.token, head.wake_at) == (None, None)
     assert world.journal(run_id).records[0].status is StepStatus.CANCELLED
@@ -169,9 +198,9 @@ def test_a_far_wake_up_is_left_to_the_tick() -> None:
     world.turn(run_id)
     assert list(world.delays()) == [0]
     sweep = Sweep(world.runs, world.hints, world.clock, look_ahead=1_000)
-    assert sweep.tick() == 0
+    assert sweep.tick().hints == 0
     world.clock.at += limits.MAX_HINT_DELAY
-    assert sweep.tick() == 1
+    assert sweep.tick().hints == 1
     assert list(world.delays()) == [1]
 
 

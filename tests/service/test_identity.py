@@ -133,5 +133,13 @@ def test_a_malformed_ref_is_refused(office: Office, ref: str) -> None:
     assert refusal.value.code == "invalid_request"
 
 
+@pytest.mark.parametrize("organization", ["", "Org", "a" * 65])
+def test_a_malformed_organization_is_refused(office: Office, organization: str) -> None:
+    with pytest.raises(Problem, match=r"the organization .* must match") as refusal:
+        office.identity.create_project(organization, "new")
+    assert refusal.value.code == "invalid_request"
+    assert office.catalog.project("new") is None
+
+
 def test_the_longest_ref_is_taken(office: Office) -> None:
     assert office.identity.create_project("org", "a" * 64).ref == "a" * 64

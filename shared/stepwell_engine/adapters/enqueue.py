@@ -2,7 +2,8 @@
 
 from stepwell_engine.adapters.acts import output_of, payload_of, unknown_resource
 from stepwell_engine.core import jsonvalue
-from stepwell_engine.core.outcome import Act, Outcome
+from stepwell_engine.core.outcome import Act, Failed, Outcome
+from stepwell_engine.errors import StoreError
 from stepwell_engine.ports import Catalog, Clock, Queues
 
 
@@ -24,4 +25,6 @@ class EnqueuePerformer:
         except KeyError:
             # Dropped in between.
             return unknown_resource(act, "queue", act.target)
+        except StoreError as error:
+            return Failed(f'the queue "{act.target}" did not take the message: {error}')
         return output_of({"msg_id": msg_id}, "the id of the message")

@@ -112,12 +112,13 @@ class Identity:
     def create_project(self, organization: str, ref: str) -> Project:
         """A project; the same again changes nothing.
 
-        Problem `invalid_request` for a malformed ref, `conflict` for another organization's.
+        Problem `invalid_request` for a malformed name, `conflict` for another organization's ref.
         """
-        if _NAME.fullmatch(ref) is None:
-            raise Problem(
-                "invalid_request", f"the project ref {excerpt(ref)} must match {_NAME.pattern}"
-            )
+        for what, name in (("project ref", ref), ("organization", organization)):
+            if _NAME.fullmatch(name) is None:
+                raise Problem(
+                    "invalid_request", f"the {what} {excerpt(name)} must match {_NAME.pattern}"
+                )
         existing = self._catalog.project(ref)
         if existing is not None:
             if existing.organization != organization:

@@ -4,31 +4,32 @@ import ipaddress
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.embedded.callables import Callables
+from stepwell_engine.adapters.embedded.catalog_cache import CachedCatalog
 from stepwell_engine.adapters.embedded.commands import Commands
 from stepwell_engine.adapters.embedded.hints import ProcessDispatcher
-from stepwell_engine.adapters.embedded.postgres import LocalPostgres
 from stepwell_engine.adapters.embedded.sealing import SealedSecrets, create_key, read_key
-from stepwell_engine.adapters.embedded.sql import SqlPerformer
 from stepwell_engine.adapters.embedded.sqlite import Database
 from stepwell_engine.adapters.embedded.sqlite_catalog import SqliteCatalog
 from stepwell_engine.adapters.embedded.sqlite_queues import SqliteQueues
 from stepwell_engine.adapters.embedded.sqlite_runs import SqliteRuns
 from stepwell_engine.adapters.enqueue import EnqueuePerformer
 from stepwell_engine.adapters.functions import Call, FunctionPerformer
-from stepwell_engine.adapters.http.client import HttpClient
-from stepwell_engine.adapters.http.resolver import SystemResolver
-from stepwell_engine.adapters.http.transport import GuardedAdapter
-from stepwell_engine.adapters.http.url_function import UrlFunctions
-from stepwell_engine.adapters.http.webhook import WebhookPerformer
 from stepwell_engine.adapters.system import RandomIds, SystemClock
 from stepwell_engine.core.definition import Kind
 from stepwell_engine.ports import Clock, Performer
 from stepwell_engine.settings.embedded import Settings, environment
 from stepwell_engine.wiring.engine import Abilities, Engine, Stores, assemble
+from stepwell_engine.wiring.lazy import LazyPerformer
+from stepwell_engine.wiring.outside import Outside
+
+if TYPE_CHECKING:
+    from stepwell_engine.adapters.embedded.postgres import LocalPostgres
 
 ABILITIES: Final = Abilities(
     functions=frozenset({"url", "command", "python"}),
@@ -68,43 +69,66 @@ def embedded(settings: Settings, clock: Clock | None = None) -> Home:
         opened.callback(database.close)
         secrets = SealedSecrets(read_key(key))
         runs = SqliteRuns(database)
-        stores = Stores(runs, SqliteQueues(database), SqliteCatalog(database), secrets)
+        catalog = CachedCatalog(SqliteCatalog(database))
+        stores = Stores(runs, SqliteQueues(database), catalog, secrets)
         performers = _performers(settings, stores, clock, opened)
         hints = ProcessDispatcher(clock)
         opened.callback(hints.close)
         engine = assemble(stores, performers, hints, clock, RandomIds(clock), ABILITIES)
-        close = opened.pop_all().close
-    return Home(engine, hints, clock, lambda: runs.recover(clock.now()), close)
+        kept = opened.pop_all()
+    return Home(engine, hints, clock, lambda: runs.recover(clock.now()), kept.close)
 
 
 def _performers(
     settings: Settings, stores: Stores, clock: Clock, opened: ExitStack
 ) -> Mapping[Kind, Performer]:
-    outside = GuardedAdapter(LOOPBACK, SystemResolver())
+    postgres = _Postgres(settings.data / "postgres")
+    opened.callback(postgres.stop)
+    given = settings.dsn
+    dsn = postgres.dsn if given is None else lambda _: given
+    late = opened.enter_context(ExitStack())  # for what a later step opens
+    outside = Outside(LOOPBACK, stores.secrets, clock)
     opened.callback(outside.close)
-    client = HttpClient(outside, clock)
-    sql = SqlPerformer(stores.catalog, stores.secrets, _database(settings, opened))
-    opened.callback(sql.close)
     callables = Callables(settings.functions)
     opened.callback(callables.close)
     calls: Mapping[str, Call] = {
-        "url": UrlFunctions(client).call,
+        "url": outside.call,
         "command": Commands(environment()).call,
         "python": callables.call,
     }
     return {
         Kind.ENQUEUE: EnqueuePerformer(stores.catalog, stores.queues, clock),
         Kind.FUNCTION: FunctionPerformer(stores.catalog, calls),
-        Kind.SQL: sql,
-        Kind.WEBHOOK: WebhookPerformer(client, stores.secrets, clock),
+        Kind.SQL: LazyPerformer(lambda: _sql(stores, dsn, late)),
+        Kind.WEBHOOK: outside,
     }
 
 
-def _database(settings: Settings, opened: ExitStack) -> Callable[[str], str]:
-    """Project → DSN, for those that have no database of their own."""
-    given = settings.dsn
-    if given is not None:
-        return lambda _: given
-    postgres = LocalPostgres(settings.data / "postgres")
-    opened.callback(postgres.stop)
-    return postgres.dsn
+class _Postgres:
+    """The embedded PostgreSQL. Its client library loads with the first sql step, not before."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @cached_property
+    def _server(self) -> "LocalPostgres":
+        from stepwell_engine.adapters.embedded.postgres import LocalPostgres  # noqa: PLC0415
+
+        return LocalPostgres(self._folder)
+
+    def dsn(self, project: str) -> str:
+        """Of a project's database; the server is started if need be."""
+        return self._server.dsn(project)
+
+    def stop(self) -> None:
+        """Stop the server, also one that a killed host left behind."""
+        if self._folder.exists():
+            self._server.stop()
+
+
+def _sql(stores: Stores, dsn: Callable[[str], str], opened: ExitStack) -> Performer:
+    from stepwell_engine.adapters.embedded.sql import SqlPerformer  # noqa: PLC0415
+
+    performer = SqlPerformer(stores.catalog, stores.secrets, dsn)
+    opened.callback(performer.close)
+    return performer

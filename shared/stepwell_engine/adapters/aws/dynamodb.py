@@ -66,12 +66,15 @@ class Rejected:
     item: Item | None
 
 
-def connect(region: str | None = None, endpoint: str | None = None) -> "DynamoDBClient":
+def connect(
+    region: str | None = None, endpoint: str | None = None, session: Any = None
+) -> "DynamoDBClient":
     """A client that several threads may share.
 
     It repeats nothing by itself: a blind repeat of a cancel whose answer was lost would answer
     "finished already", and one of a signal could deliver it twice. `region` None is that of the
-    environment; `endpoint` is for stores that speak DynamoDB's protocol elsewhere.
+    environment; `endpoint` is for stores that speak DynamoDB's protocol elsewhere; `session` is
+    one of botocore's that other clients were made from, or will be.
     """
     config = Config(
         connect_timeout=CONNECT_SECONDS,
@@ -80,7 +83,8 @@ def connect(region: str | None = None, endpoint: str | None = None) -> "DynamoDB
         max_pool_connections=50,
         tcp_keepalive=True,
     )
-    client: DynamoDBClient = botocore.session.get_session().create_client(
+    session = session or botocore.session.get_session()
+    client: DynamoDBClient = session.create_client(
         "dynamodb", region_name=region, endpoint_url=endpoint, config=config
     )
     return client

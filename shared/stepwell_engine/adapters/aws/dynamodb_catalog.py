@@ -22,7 +22,7 @@ from stepwell_engine.ports import Grant, Project, Published, Resource
 
 M = TypeVar("M", bound=Model)
 
-TURNS: Final = 100  # publications of one workflow that one more may lose against
+TURNS: Final = 20  # publications of one workflow that one more may lose against
 KEPT_AFTER_EXPIRY: Final = 7 * DAY  # so that the bearer of a grant is told that it has expired
 _DIGITS: Final = 10  # of a version in its sort key
 
@@ -104,12 +104,8 @@ class DynamoCatalog:
 
     def version(self, project: str, workflow: str, version: int) -> Published | None:
         """One version, or None."""
-        keys = [_workflow_key(project, workflow), _version_key(project, workflow, version)]
-        found = {item[_NAME]["S"]: item for item in self._database.get_all(self._table, keys)}
-        of_workflow, of_version = (found.get(key[_NAME]["S"]) for key in keys)
-        if of_workflow is None or of_version is None:
-            return None
-        return _published(_workflow(of_workflow), of_version)
+        found = self._workflow(project, workflow)
+        return None if found is None else self._version(found, project, version)
 
     def newest(self, project: str, workflow: str) -> Published | None:
         """The highest version, or None."""
@@ -194,8 +190,14 @@ class DynamoCatalog:
         key = _key(f"r#{project}#{kind}", name)
         return self._database.delete(self._table, key, _EXISTS) is None
 
+    def _seldom_changed(self, partition: str, name: str) -> Item | None:
+        """An item at half the price: a replaced one may show up a moment late, a new one never."""
+        key = _key(partition, name)
+        found = self._database.get(self._table, key, consistent=False)
+        return found or self._database.get(self._table, key)
+
     def _find(self, model: type[M], partition: str, name: str) -> M | None:
-        item = self._database.get(self._table, _key(partition, name))
+        item = self._seldom_changed(partition, name)
         return None if item is None else model.from_raw_data(dict(item))
 
     def _workflow(self, project: str, workflow: str) -> WorkflowItem | None:
@@ -204,7 +206,7 @@ class DynamoCatalog:
 
     def _version(self, workflow: WorkflowItem, project: str, version: int) -> Published | None:
         key = _version_key(project, workflow.name, version)
-        item = self._database.get(self._table, key)
+        item = self._seldom_changed(key[_PARTITION]["S"], key[_NAME]["S"])
         return None if item is None else _published(workflow, item)
 
     def _put_version(self, published: Published) -> Item:

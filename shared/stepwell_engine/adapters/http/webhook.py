@@ -7,6 +7,7 @@ from stepwell_engine.adapters.acts import output_of, payload_of
 from stepwell_engine.adapters.http.client import HttpClient
 from stepwell_engine.core import jsonvalue, signing
 from stepwell_engine.core.outcome import Act, Failed, Outcome
+from stepwell_engine.errors import StoreError
 from stepwell_engine.ports import Clock, Secrets
 
 IDEMPOTENCY_KEY: Final = "idempotency-key"
@@ -35,6 +36,8 @@ class WebhookPerformer:
                 signature = signing.sign(secret, act.effect_id, timestamp_s, body)
             except ValueError as error:
                 return Failed(f"the secret of the step cannot be used: {error}", retryable=False)
+            except StoreError as error:
+                return Failed(f"the secret of the step cannot be opened now: {error}")
             headers[signing.SIGNATURE_HEADER] = signature
         answer = self._client.post(act.target, headers, body, act.timeout)
         if isinstance(answer, Failed):

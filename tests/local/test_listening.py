@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from local.server import PortBusy, listen
+from local.listening import PortBusy, listen
 
 
 def test_port_0_takes_a_free_one_on_loopback_alone() -> None:

@@ -1,0 +1,1 @@
+"""The function that sends hints for what is due, every minute."""

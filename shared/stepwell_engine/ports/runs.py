@@ -1,0 +1,178 @@
+"""The runs: heads with their blobs, mail and idempotency keys. Times in ms since the epoch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal, Protocol
+
+from stepwell_engine.core.run import Blob, Head, Mail, Status
+
+
+class Keep(Enum):
+    """Leave the stored value as it is."""
+
+    KEEP = "keep"
+
+
+KEEP = Keep.KEEP
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One conditional write of a head by the holder of its lease.
+
+    Conditions: the stored `token` and `commit` are these; the status is live (`expect` "live")
+    or `cancelled`; and, if `revision` is given, nobody else wrote since (no new mail).
+    Then: `commit` + 1, the fields below, the `consumed` mail removed, `lost` back to 0 if
+    `progress`, `token` removed if `release`, `until` kept otherwise. `status`, `ready_at`,
+    `wake_at`, `ended_at` left out stay as they are. `owes` is set if it is given. `blobs` are
+    written before the head. While a run owes, no write removes its wake_at but `paid`.
+    """
+
+    run_id: str
+    token: str
+    commit: int
+    journal: bytes
+    expect: Literal["live", "cancelled"] = "live"
+    revision: int | None = None
+    status: Status | None = None
+    ready_at: int | None = None
+    wake_at: int | Keep | None = KEEP
+    ended_at: int | None = None
+    release: bool = False
+    progress: bool = False
+    consumed: tuple[str, ...] = ()
+    blobs: tuple[Blob, ...] = ()
+    owes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The write happened; `head` is the document after it."""
+
+    head: Head
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A condition did not hold, nothing was written; `head` as it stands, None if there is none."""
+
+    head: Head | None
+
+
+Written = Done | Refused
+
+
+class Runs(Protocol):
+    """The runs: heads with their blobs and idempotency keys."""
+
+    def create(self, head: Head, blobs: Sequence[Blob] = ()) -> Written:
+        """Put a new run, and its idempotency key if it has one, at once or not at all.
+
+        Refused with the run that holds (project, workflow, key), or that has this very id. A key
+        whose run is gone is free again.
+        """
+        ...
+
+    def get(self, run_id: str) -> Head | None:
+        """The head, strongly consistent. NewerFormat if this version cannot read it."""
+        ...
+
+    def by_key(self, project: str, workflow: str, key: str) -> Head | None:
+        """The run that an idempotency key stands for."""
+        ...
+
+    def claim(self, run_id: str, token: str, now: int, until: int) -> Written:
+        """Take the lease: token and until are set; nothing else moves but `lost`.
+
+        Conditions: live; a format this version reads; ready_at <= now; no token, or a lease that
+        ended more than CLOCK_MARGIN before now (then `lost` + 1).
+        A stored token equal to `token` is Done too: the claim had succeeded before.
+        """
+        ...
+
+    def extend(self, run_id: str, token: str, until: int, wake_at: int) -> Written:
+        """Move the end of a lease that is held, and wake_at.
+
+        Conditions: this token, live, `until` no earlier than the stored one: a call that comes
+        late must not shorten a lease in use.
+        """
+        ...
+
+    def commit(self, commit: Commit) -> Written:
+        """One step forward; see Commit."""
+        ...
+
+    def deliver(
+        self,
+        run_id: str,
+        mail_id: str,
+        mail: Mail,
+        now: int,
+        blob: Blob | None,
+        key: str | None = None,
+    ) -> "Delivered | Refused":
+        """Put mail: ready_at = 0, wake_at = now, revision + 1.
+
+        Conditions: live; no mail of this id; and, for a signal, a mailbox with fewer than
+        MAX_PENDING_SIGNALS. Mail of this id that is still there is Delivered, and nothing moves;
+        so is a `key` (of this run) that mail was delivered with before, also once that is
+        consumed and the run has ended.
+        """
+        ...
+
+    def cancel(self, run_id: str, now: int) -> Written:
+        """status = cancelled, ended_at = now, revision + 1. Condition: live.
+
+        The lease's token stays, so that the worker in flight can record its outcome, and wake_at
+        with it; without a token wake_at is removed. A run with a parent owes: wake_at = now.
+        """
+        ...
+
+    def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
+        """Settle a cancelled run whose lease is over: journal replaced, token and wake_at gone.
+
+        Conditions: cancelled, this token, this commit number; commit + 1.
+        """
+        ...
+
+    def paid(self, run_id: str) -> Written:
+        """The parent has been told: `owes` goes; wake_at is `until` with a token, else none.
+
+        Condition: owes.
+        """
+        ...
+
+    def due(self, before: int, cursor: str | None, limit: int) -> tuple[list["Due"], str | None]:
+        """A page of the heads with wake_at <= before, any status; NewerFormat ones left out.
+
+        May be stale. The second value is the cursor of the next page.
+        """
+        ...
+
+    def list(
+        self, project: str, workflow: str, before: str | None, limit: int, status: Status | None
+    ) -> list[Head]:
+        """Heads of a workflow, newest first, with ids below `before`; `status` as stored."""
+        ...
+
+    def blob(self, run_id: str, name: str) -> bytes | None:
+        """A blob's data."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The mail is or was in the mailbox; `at` is when it was put there first."""
+
+    head: Head | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A run at which the tick must look."""
+
+    run_id: str
+    project: str
+    wake_at: int

@@ -1,0 +1,70 @@
+"""What a worker needs beside the store: time, names, hints, hands."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from stepwell_engine.core.outcome import Act, Outcome
+
+
+class Clock(Protocol):
+    """The one clock."""
+
+    def now(self) -> int:
+        """Milliseconds since the epoch."""
+        ...
+
+    def sleep(self, ms: int) -> None:
+        """Pause the calling thread."""
+        ...
+
+
+class Ids(Protocol):
+    """The one source of randomness."""
+
+    def run_id(self) -> str:
+        """A UUIDv7: sorts by time of creation."""
+        ...
+
+    def token(self) -> str:
+        """A short random text, unique per lease: 12 letters and digits."""
+        ...
+
+
+class Dispatcher(Protocol):
+    """Hints that a run may go on. They may be lost, doubled, late, reordered."""
+
+    def hint(self, run_id: str, project: str, delay: int = 0) -> None:
+        """Ask that somebody advances this run in `delay` ms (at most MAX_HINT_DELAY)."""
+        ...
+
+
+class Performer(Protocol):
+    """Does the side effect of one kind of step."""
+
+    def perform(self, act: Act) -> Outcome:
+        """Try once, within act.timeout ms. Never raises for what the outside world did."""
+        ...
+
+
+class Crew(Protocol):
+    """Does several things at once for one worker. None of it outlives `close`."""
+
+    def start(self, task: Callable[[], None]) -> None:
+        """Begin a task beside those that run. A task raises nothing."""
+        ...
+
+    def wait(self, ms: int | None) -> None:
+        """Until a task has ended that no wait has told of yet, at most `ms` (None: no bound)."""
+        ...
+
+    def close(self) -> None:
+        """Wait for every task."""
+        ...
+
+
+class Crews(Protocol):
+    """Where a worker finds a crew."""
+
+    def open(self) -> Crew:
+        """A crew that costs nothing until it is given a task."""
+        ...

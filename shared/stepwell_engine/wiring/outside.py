@@ -1,0 +1,68 @@
+"""What goes out over HTTP, in both homes."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from ipaddress import IPv4Network, IPv6Network
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from stepwell_engine.core.outcome import Act, Outcome
+from stepwell_engine.ports import Clock, Secrets
+
+if TYPE_CHECKING:
+    from stepwell_engine.adapters.http.client import HttpClient
+    from stepwell_engine.adapters.http.url_function import UrlFunctions
+    from stepwell_engine.adapters.http.webhook import WebhookPerformer
+
+
+Network = IPv4Network | IPv6Network
+
+
+class Outside:
+    """Webhooks and functions by URL. Their libraries load with the first step that needs them."""
+
+    def __init__(self, allowed: Sequence[Network], secrets: Secrets, clock: Clock) -> None:
+        self._allowed = allowed
+        self._secrets = secrets
+        self._clock = clock
+        self._adapters = ExitStack()
+        self._lock = RLock()  # the first steps may come at once
+
+    def perform(self, act: Act) -> Outcome:
+        """Deliver a webhook."""
+        with self._lock:
+            webhooks = self._webhooks
+        return webhooks.perform(act)
+
+    def call(self, url: str, act: Act) -> Outcome:
+        """Call a function by URL."""
+        with self._lock:
+            functions = self._functions
+        return functions.call(url, act)
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        self._adapters.close()
+
+    @cached_property
+    def _client(self) -> "HttpClient":
+        from stepwell_engine.adapters.http.client import HttpClient  # noqa: PLC0415
+        from stepwell_engine.adapters.http.resolver import SystemResolver  # noqa: PLC0415
+        from stepwell_engine.adapters.http.transport import GuardedAdapter  # noqa: PLC0415
+
+        adapter = GuardedAdapter(self._allowed, SystemResolver())
+        self._adapters.callback(adapter.close)
+        return HttpClient(adapter, self._clock)
+
+    @cached_property
+    def _webhooks(self) -> "WebhookPerformer":
+        from stepwell_engine.adapters.http.webhook import WebhookPerformer  # noqa: PLC0415
+
+        return WebhookPerformer(self._client, self._secrets, self._clock)
+
+    @cached_property
+    def _functions(self) -> "UrlFunctions":
+        from stepwell_engine.adapters.http.url_function import UrlFunctions  # noqa: PLC0415
+
+        return UrlFunctions(self._client)

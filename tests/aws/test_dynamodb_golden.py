@@ -1,0 +1,217 @@
+"""What is stored: today's items are those of the golden files, and those are read.
+
+A change that breaks this breaks the installations of people who upgrade: it needs a new format.
+"""
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepwell_engine.adapters.aws import dynamodb_blobs
+from stepwell_engine.adapters.aws.models import ControlItem, HeadItem, definition
+from stepwell_engine.core import journal as journals
+from stepwell_engine.core.journal import Journal, Record
+from stepwell_engine.core.run import Blob, Head, Mail, Status, StepStatus
+from stepwell_engine.ports import Commit, Done, Due, Grant, Project, Published, Resource
+from tests.aws.moto_home import CONTROL, RUNS, DynamoHome, client
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "aws"
+AT = 1_800_000_000_000
+TOKEN = "aaaaaaaaaaaa"
+
+
+def run_id(number: int) -> str:
+    return f"01890000-0000-7000-8000-{number:012}"
+
+
+RECORD = Record(0, StepStatus.SUCCEEDED, 1, AT + 1, AT + 5, b'{"ok":true}')
+FRESH = Head(run_id(1), "shop", "order", 3, AT, wake_at=AT + 60_000, input=b"{}")
+HELD = Head(
+    run_id(2),
+    "shop",
+    "order",
+    3,
+    AT,
+    wake_at=AT + 60_000,
+    token=TOKEN,
+    until=AT + 60_001,
+    commit=1,
+    lost=2,
+    journal=journals.encode(Journal(position=1, attempts=1, records=(RECORD,)), AT),
+    input=b'{"order":17}',
+    idempotency_key="order-17",
+    test=True,
+)
+WAITING = Head(
+    run_id(3),
+    "shop",
+    "order",
+    3,
+    AT,
+    Status.WAITING,
+    ready_at=AT + 100,
+    wake_at=AT + 100,
+    revision=2,
+    commit=4,
+    mail={
+        "m1": Mail("signal", "paid", AT + 9, b'{"amount":49}'),
+        "m2": Mail("child", "", AT + 10, None, "m.m2"),
+    },
+)
+ENDED = [
+    Head(run_id(10 + place), "shop", "order", 3, AT, status, AT + 7, commit=9, journal=b"[1]")
+    for place, status in enumerate(
+        (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED, Status.TIMED_OUT)
+    )
+]
+SLEEPING = Head(run_id(4), "shop", "order", 3, AT, Status.SLEEPING, None, AT + 9, AT + 9)
+HEADS = (FRESH, HELD, WAITING, SLEEPING, *ENDED)
+PAGE = Blob(f"p.{TOKEN}.1", b'[[0,"s",1]]')
+BODY = Blob("m.m2", b'{"large":true}')
+
+PROJECT = Project("shop", "acme", AT)
+GRANTS = (
+    Grant("ab" * 32, "session", "acme", "owner", expires_at=AT),
+    Grant("cd" * 32, "secret", "acme", project="shop"),
+)
+RESOURCES = (
+    Resource("shop", "queue", "orders", b'{"visibility":30}', None, AT),
+    Resource("shop", "database", "database", b"{}", "sealed", AT),
+)
+LONG = b'{"steps":[' + b'{"kind":"sleep"},' * 20 + b"]}"
+VERSIONS = (
+    Published("shop", "order", 1, False, AT + 1, b'{"steps":[]}'),
+    Published("shop", "order", 2, False, AT + 2, LONG),
+    Published("shop", "order", 3, True, AT + 3, b'{"steps":[1]}'),
+)
+
+
+@pytest.fixture
+def home() -> Iterator[DynamoHome]:
+    opened = DynamoHome()
+    yield opened
+    opened.close()
+
+
+def as_json(value: Any) -> Any:
+    """An item with its bytes in base64, as DynamoDB itself writes them."""
+    match value:
+        case bytes():
+            return base64.b64encode(value).decode()
+        case dict():
+            return {name: as_json(inner) for name, inner in value.items()}
+        case list():
+            return [as_json(inner) for inner in value]
+    return value
+
+
+def as_item(value: Any) -> Any:
+    """The opposite of as_json."""
+    match value:
+        case {"B": str(text)}:
+            return {"B": base64.b64decode(text)}
+        case dict():
+            return {name: as_item(inner) for name, inner in value.items()}
+        case list():
+            return [as_item(inner) for inner in value]
+    return value
+
+
+def inflated(item: dict[str, Any]) -> dict[str, Any]:
+    """An item with its deflated document as text: other builds of zlib deflate otherwise."""
+    deflated = item.get("z", {}).get("B")
+    return item if deflated is None else {**item, "z": zlib.decompress(deflated)}
+
+
+def golden(name: str) -> Any:
+    return json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
+
+
+def put_golden(table: str, items: Sequence[Any]) -> None:
+    for item in items:
+        client().put_item(TableName=table, Item=as_item(item))
+
+
+def test_runs_are_written_as_in_the_golden_file(
+    home: DynamoHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for head in HEADS:
+        assert home.runs.create(head, [BODY] if head is WAITING else []) == Done(head)
+    home.runs.commit(Commit(HELD.run_id, TOKEN, 1, HELD.journal, blobs=(PAGE,)))
+    monkeypatch.setattr(dynamodb_blobs, "CHUNK", 4)
+    home.runs.create(FRESH, [Blob("input", b"0123456789")])
+    assert as_json(home.items(RUNS)) == golden("runs")
+
+
+def test_runs_of_the_golden_file_are_read(home: DynamoHome) -> None:
+    put_golden(RUNS, golden("runs"))
+    for head in HEADS:
+        found = home.runs.get(head.run_id)
+        assert found is not None
+        assert (found.commit == 2) if head is HELD else (found == head)
+    held = home.runs.by_key("shop", "order", "order-17")
+    assert held is not None
+    assert held.run_id == HELD.run_id
+    assert journals.decode(held.journal, AT).records == (RECORD,)
+    assert home.runs.blob(HELD.run_id, PAGE.name) == PAGE.data
+    assert home.runs.blob(WAITING.run_id, BODY.name) == BODY.data
+    assert home.runs.blob(FRESH.run_id, "input") == b"0123456789"
+    due, _ = home.runs.due(AT + 1_000, None, 10)
+    assert sorted(due, key=lambda one: one.wake_at) == [
+        Due(SLEEPING.run_id, "shop", AT + 9),
+        Due(WAITING.run_id, "shop", AT + 100),
+    ]
+    listed = home.runs.list("shop", "order", None, 100, None)
+    assert {head.run_id for head in listed} == {head.run_id for head in HEADS}
+
+
+def test_a_run_of_the_golden_file_goes_on(home: DynamoHome) -> None:
+    put_golden(RUNS, golden("runs"))
+    claimed = home.runs.claim(WAITING.run_id, TOKEN, AT + 100, AT + 60_000)
+    assert isinstance(claimed, Done)
+    commit = Commit(WAITING.run_id, TOKEN, 4, b"[]", consumed=("m1",), release=True)
+    committed = home.runs.commit(commit)
+    assert isinstance(committed, Done)
+    assert list(committed.head.mail) == ["m2"]
+    assert isinstance(home.runs.cancel(SLEEPING.run_id, AT), Done)
+
+
+def test_control_items_are_written_as_in_the_golden_file(home: DynamoHome) -> None:
+    catalog = home.catalog
+    catalog.put_project(PROJECT)
+    for grant in GRANTS:
+        catalog.put_grant(grant)
+    for resource in RESOURCES:
+        catalog.put_resource(resource)
+    for version, published in zip(VERSIONS, (True, False, True), strict=True):
+        catalog.publish("shop", "order", version.document, published, version.created_at)
+        if version.version == 2:
+            catalog.set_enabled("shop", "order", False)
+    stored = [inflated(item) for item in home.items(CONTROL)]
+    assert stored == [inflated(as_item(item)) for item in golden("control")]
+
+
+def test_control_items_of_the_golden_file_are_read(home: DynamoHome) -> None:
+    put_golden(CONTROL, golden("control"))
+    catalog = home.catalog
+    assert catalog.project("shop") == PROJECT
+    assert [catalog.grant(grant.token_hash) for grant in GRANTS] == list(GRANTS)
+    for one in RESOURCES:
+        assert catalog.resource("shop", one.kind, one.name) == one
+    assert [catalog.version("shop", "order", number) for number in (1, 2, 3)] == list(VERSIONS)
+    assert catalog.newest_enabled("shop", "order") == VERSIONS[2]
+    assert list(catalog.workflows("shop", None, 10)) == [VERSIONS[2]]
+    assert catalog.publish("shop", "order", b"x", True, AT).version == 4
+
+
+def test_tables_and_indexes_are_those_of_the_golden_file() -> None:
+    tables = {name: definition(model, name) for name, model in _MODELS.items()}
+    assert tables == golden("tables")
+
+
+_MODELS = {"runs": HeadItem, "control": ControlItem}

@@ -1,0 +1,123 @@
+"""Secrets sealed by KMS: bound to their project, opened once, and clear about what went wrong."""
+
+from collections.abc import Callable
+
+import pytest
+
+from stepwell_engine.adapters.aws.kms_secrets import KEPT, MAX_PLAIN, MOST_KEPT, KmsSecrets
+from stepwell_engine.errors import Problem, StoreError, Unavailable
+from stepwell_engine.settings.aws import AwsSettings
+from tests.aws.installation import clients
+from tests.service.world import ManualClock
+
+
+@pytest.fixture
+def secrets(settings: AwsSettings, clock: ManualClock) -> KmsSecrets:
+    return KmsSecrets(clients(), settings.key_id, clock)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch, settings: AwsSettings) -> list[bytes]:
+    """What KMS was asked to open."""
+    client = clients().get("kms", attempts=3)
+    asked: list[bytes] = []
+    decrypt: Callable[..., object] = client.decrypt
+
+    def noted(**arguments: object) -> object:
+        blob = arguments["CiphertextBlob"]
+        assert isinstance(blob, bytes)
+        asked.append(blob)
+        return decrypt(**arguments)
+
+    monkeypatch.setattr(client, "decrypt", noted)
+    return asked
+
+
+def test_a_secret_is_opened_as_it_was_and_not_stored_plain(secrets: KmsSecrets) -> None:
+    sealed = secrets.seal("hünter2", "shop")
+    assert sealed.startswith("k1.")
+    assert "hünter2" not in sealed
+    assert secrets.open(sealed, "shop") == "hünter2"
+
+
+def test_the_longest_secret_is_taken_and_one_byte_more_refused(secrets: KmsSecrets) -> None:
+    longest = "é" * (MAX_PLAIN // 2)
+    assert secrets.open(secrets.seal(longest, "shop"), "shop") == longest
+    with pytest.raises(Problem, match="invalid_request: a secret has 4,097 bytes, at most 4,096"):
+        secrets.seal(longest + "a", "shop")
+
+
+def test_a_secret_is_asked_for_once_in_five_minutes(
+    secrets: KmsSecrets, clock: ManualClock, opened: list[bytes]
+) -> None:
+    sealed = secrets.seal("hunter2", "shop")
+    for _ in range(3):
+        assert secrets.open(sealed, "shop") == "hunter2"
+    clock.sleep(KEPT - 1)
+    secrets.open(sealed, "shop")
+    assert len(opened) == 1
+    clock.sleep(1)
+    secrets.open(sealed, "shop")
+    assert len(opened) == 2
+
+
+def test_so_many_secrets_are_kept_and_the_oldest_goes_first(
+    secrets: KmsSecrets, opened: list[bytes]
+) -> None:
+    sealed = [secrets.seal(str(number), "shop") for number in range(MOST_KEPT + 1)]
+    for one in sealed:
+        secrets.open(one, "shop")
+    secrets.open(sealed[1], "shop")
+    assert len(opened) == MOST_KEPT + 1
+    secrets.open(sealed[0], "shop")
+    assert len(opened) == MOST_KEPT + 2
+
+
+def test_what_was_opened_for_one_project_is_not_for_another(secrets: KmsSecrets) -> None:
+    sealed = secrets.seal("hunter2", "shop")
+    secrets.open(sealed, "shop")
+    with pytest.raises(ValueError, match="sealed for another project"):
+        secrets.open(sealed, "bank")
+
+
+@pytest.mark.parametrize(
+    ("sealed", "message"),
+    [
+        ("s1.abc", "no sealed secret of a version known"),
+        ("", "no sealed secret of a version known"),
+        ("k1.a", "damaged"),
+        ("k1.ä", "damaged"),
+    ],
+)
+def test_what_is_no_sealed_secret_is_refused(
+    secrets: KmsSecrets, sealed: str, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        secrets.open(sealed, "shop")
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("InvalidCiphertextException", ValueError),
+        ("IncorrectKeyException", ValueError),
+        ("AccessDeniedException", StoreError),
+        ("DisabledException", StoreError),
+        ("ThrottlingException", Unavailable),
+        ("KMSInternalException", Unavailable),
+    ],
+)
+def test_what_kms_says_is_told_apart(
+    secrets: KmsSecrets, monkeypatch: pytest.MonkeyPatch, code: str, expected: type[Exception]
+) -> None:
+    sealed = secrets.seal("hunter2", "shop")
+    client = clients().get("kms", attempts=3)
+
+    def refuse(**_: object) -> None:
+        raise client.exceptions.ClientError({"Error": {"Code": code, "Message": "x"}}, "Decrypt")
+
+    monkeypatch.setattr(client, "decrypt", refuse)
+    with pytest.raises(expected) as caught:
+        secrets.open(sealed, "shop")
+    assert type(caught.value) is expected
+    assert "hunter2" not in str(caught.value)

@@ -1,0 +1,157 @@
+"""A server that speaks the RDS Data API over a real PostgreSQL, on loopback.
+
+Requests, answers and errors have the form of Aurora's; rows come as JSON only.
+"""
+
+import json
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+CLUSTER = "arn:aws:rds:eu-west-1:123456789012:cluster:orders"
+SECRET = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:orders-a1b2c3"
+DATABASE = {"cluster": CLUSTER, "secret": SECRET}
+
+JsonObject = dict[str, Any]
+
+
+class Refused(Exception):
+    """An answer that is an error: its code, and its message."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass
+class DataApi:
+    """The server's end. `before` is called with each operation's name, before it happens."""
+
+    dsn: str
+    url: str = ""
+    longest: int = 45_000  # ms that a statement may take
+    calls: list[str] = field(default_factory=list)
+    before: Callable[[str], None] = lambda _: None
+    open: dict[str, psycopg.Connection[JsonObject]] = field(default_factory=dict)
+
+    def begin(self, _: Mapping[str, Any]) -> JsonObject:
+        connection = psycopg.connect(self.dsn, row_factory=dict_row)
+        connection.execute(f"SET statement_timeout = {self.longest}")
+        transaction = str(uuid.uuid4())
+        self.open[transaction] = connection
+        return {"transactionId": transaction}
+
+    def execute(self, request: Mapping[str, Any]) -> JsonObject:
+        connection = self._transaction(request)
+        # Protocol 3 of PostgreSQL takes one statement at a time, as the Data API does.
+        cursor = connection.execute(request["sql"].encode(), prepare=False, binary=False)
+        if cursor.description is None:
+            return {"numberOfRecordsUpdated": max(0, cursor.rowcount)}
+        rows = cursor.fetchall()
+        changed = 0 if (cursor.statusmessage or "").startswith("SELECT") else cursor.rowcount
+        return {
+            "numberOfRecordsUpdated": changed,
+            "formattedRecords": json.dumps(rows, default=str),
+        }
+
+    def commit(self, request: Mapping[str, Any]) -> JsonObject:
+        with self._transaction(request, last=True) as connection:
+            connection.commit()
+        return {"transactionStatus": "Transaction Committed"}
+
+    def rollback(self, request: Mapping[str, Any]) -> JsonObject:
+        with self._transaction(request, last=True) as connection:
+            connection.cancel()
+            connection.rollback()
+        return {"transactionStatus": "Rollback Complete"}
+
+    def _transaction(
+        self, request: Mapping[str, Any], last: bool = False
+    ) -> psycopg.Connection[JsonObject]:
+        name = request["transactionId"]
+        found = self.open.pop(name, None) if last else self.open.get(name)
+        if found is None:
+            raise Refused("TransactionNotFoundException", f"Transaction {name} is not found")
+        return found
+
+    def answer(self, path: str, request: Mapping[str, Any]) -> JsonObject:
+        """What an operation answers. Refused."""
+        operations = {
+            "/BeginTransaction": self.begin,
+            "/Execute": self.execute,
+            "/CommitTransaction": self.commit,
+            "/RollbackTransaction": self.rollback,
+        }
+        self.calls.append(path[1:])
+        self.before(path[1:])
+        if (request.get("resourceArn"), request.get("secretArn")) != (CLUSTER, SECRET):
+            raise Refused(
+                "BadRequestException", "there is no such cluster, or it has no such secret"
+            )
+        try:
+            return operations[path](request)
+        except psycopg.errors.QueryCanceled as error:
+            raise Refused("StatementTimeoutException", "Request timed out") from error
+        except psycopg.Error as error:
+            diagnosis = error.diag
+            place = f"; Position: {diagnosis.statement_position}"
+            raise Refused(
+                "DatabaseErrorException",
+                f"{diagnosis.severity}: {diagnosis.message_primary}"
+                f"{place if diagnosis.statement_position else ''}; SQLState: {diagnosis.sqlstate}",
+            ) from error
+
+
+@contextmanager
+def serving(dsn: str) -> Iterator[DataApi]:
+    """Run a server on a free port."""
+    api = DataApi(dsn)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_POST(self) -> None:
+            request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            try:
+                self._send(200, api.answer(self.path, request))
+            except Refused as refused:
+                self._send(400, {"message": str(refused)}, refused.code)
+
+        def _send(self, status: int, body: JsonObject, code: str | None = None) -> None:
+            data = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(data)))
+            if code is not None:
+                self.send_header("x-amzn-errortype", code)
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *args: object) -> None:
+            pass  # a client that gave up is part of some tests
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        api.url = f"http://127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield api
+        finally:
+            server.shutdown()
+            thread.join()
+            for connection in api.open.values():
+                connection.close()

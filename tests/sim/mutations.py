@@ -1,0 +1,351 @@
+"""Defects of the protocol, each of which the simulator must find.
+
+A mutation replaces a condition or a transition of the memory adapter, a method of the service, or
+a function of the core; it lists the properties of which one is then violated.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stepwell_engine.core import decide as deciding
+from stepwell_engine.core import journal as journals
+from stepwell_engine.core.decide import Decision, Perform
+from stepwell_engine.core.definition import Step
+from stepwell_engine.core.journal import Journal, Packed
+from stepwell_engine.core.outcome import Act
+from stepwell_engine.core.run import Blob, Head, Mail, Status
+from stepwell_engine.core.settle import settle
+from stepwell_engine.limits import MINUTE
+from stepwell_engine.ports import Commit, Dispatcher, Done, Due, Runs, Written
+from stepwell_engine.service.advance import Advance, Held
+from stepwell_engine.service.starts import Starts
+from tests.sim.ports import SimRuns, Store
+from tests.sim.world import Engine
+
+# --- the store --------------------------------------------------------------------------------
+
+
+class NoLeaseToken(Store):
+    def _holds(self, head: Head, token: str) -> bool:
+        return True
+
+
+class NoCommitNumber(Store):
+    def _at(self, head: Head, commit: int) -> bool:
+        return True
+
+
+class NoRevision(Store):
+    def _may_commit(self, head: Head, commit: Commit) -> bool:
+        return super()._may_commit(head, replace(commit, revision=None))
+
+
+class NoLiveStatus(Store):
+    def _may_commit(self, head: Head, commit: Commit) -> bool:
+        return super()._may_commit(replace(head, status=Status.PENDING), commit)
+
+
+class NoWakeAtOnPark(Store):
+    def _committed(self, head: Head, commit: Commit) -> Head:
+        after = super()._committed(head, commit)
+        parked = commit.release and commit.status in (Status.SLEEPING, Status.WAITING)
+        return replace(after, wake_at=None) if parked else after
+
+
+class NoWakeAtOnRelease(Store):
+    def _committed(self, head: Head, commit: Commit) -> Head:
+        after = super()._committed(head, commit)
+        ready = commit.release and commit.status is Status.PENDING and commit.ready_at == 0
+        return replace(after, wake_at=None) if ready else after
+
+
+class MailStays(Store):
+    def _committed(self, head: Head, commit: Commit) -> Head:
+        return super()._committed(head, replace(commit, consumed=()))
+
+
+class MailLeavesReadyAt(Store):
+    def _delivered(self, head: Head, mail_id: str, mail: Mail, now: int) -> Head:
+        return replace(super()._delivered(head, mail_id, mail, now), ready_at=head.ready_at)
+
+
+class CancelDropsToken(Store):
+    def _cancelled(self, head: Head, now: int) -> Head:
+        return super()._cancelled(replace(head, token=None, until=0), now)
+
+
+class CancelDropsWakeAt(Store):
+    def _cancelled(self, head: Head, now: int) -> Head:
+        return replace(super()._cancelled(head, now), wake_at=None)
+
+
+class CancelOfTheFinished(Store):
+    def _may_cancel(self, head: Head) -> bool:
+        return True
+
+
+class NoMargin(Store):
+    def _lease_is_over(self, head: Head, now: int) -> bool:
+        return head.until < now
+
+
+class LostIsNotCounted(Store):
+    def _claimed(self, head: Head, token: str, until: int) -> Head:
+        return replace(super()._claimed(head, token, until), lost=0)
+
+
+class KeyIsIgnored(Store):
+    def _of_key(self, project: str, workflow: str, key: str) -> Head | None:
+        return None
+
+
+class LateExtendShortens(Store):
+    def _may_extend(self, head: Head, token: str, until: int) -> bool:
+        return self._holds(head, token) and head.live
+
+
+class ExtendByAnybody(Store):
+    def _may_extend(self, head: Head, token: str, until: int) -> bool:
+        return head.live and head.until <= until
+
+
+class OverdueIsForgotten(Store):
+    def due(self, before: int, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
+        page, following = super().due(before, cursor, limit)
+        return [due for due in page if due.wake_at > before - 4 * MINUTE], following
+
+
+# --- between the service and the store --------------------------------------------------------
+
+
+class BlobsAfterTheHead(SimRuns):
+    def commit(self, commit: Commit) -> Written:
+        written = self._commit_head(commit)
+        if isinstance(written, Done):
+            self._put_blobs(commit.run_id, commit.blobs)
+        return written
+
+
+class ClosingDropsBlobs(SimRuns):
+    def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
+        head = self._store.peek(run_id)
+        base = head.created_at if head is not None else 0
+        packed = journals.pack(journals.decode(journal, base), base, token, commit)
+        return super().close(run_id, token, commit, packed.data)
+
+
+# --- the service ------------------------------------------------------------------------------
+
+
+class DispatchFirst(Advance):
+    def _commit(self, held: Held, decision: Decision, now: int, release: bool) -> Held | None:
+        super()._dispatch(held.head, decision, now, release)
+        return super()._commit(held, decision, now, release)
+
+    def _dispatch(self, head: Head, decision: Decision, now: int, release: bool) -> None:
+        """It is done already."""
+
+
+class NoDispatch(Advance):
+    def _dispatch(self, head: Head, decision: Decision, now: int, release: bool) -> None:
+        """The tick will find it."""
+
+
+class DropsEarlyHints(Advance):
+    def _claim(self, run_id: str, project: str) -> Head | None:
+        head = self._runs.get(run_id)
+        if head is not None and head.ready_at > self._clock.now():
+            return None
+        return super()._claim(run_id, project)
+
+
+class NoClockCheck(Advance):
+    def _act(self, held: Held, act: Act) -> Held | None:
+        return super()._act(replace(held, head=replace(held.head, until=1 << 60)), act)
+
+
+class OutcomeThenPosition(Advance):
+    def _commit(self, held: Held, decision: Decision, now: int, release: bool) -> Held | None:
+        before = held.committed.position
+        if decision.journal.position > before and isinstance(decision.next, Perform):
+            half = replace(decision, journal=replace(decision.journal, position=before))
+            between = super()._commit(held, half, now, release=False)
+            if between is None:
+                return None
+            held = between
+        return super()._commit(held, decision, now, release)
+
+
+class ManyStepsInOneWrite(Advance):
+    def _step(self, held: Held, *rest: Any, **named: Any) -> Held | None:
+        return super()._step(replace(held, committed=held.journal), *rest, **named)
+
+
+class RefusalForgetsTheOutcome(Advance):
+    def _refused(self, held: Held, head: Head | None) -> Held | None:
+        return super()._refused(replace(held, journal=held.committed, tried=None), head)
+
+
+class SettlesTwice(Advance):
+    def _reread(self, held: Held, head: Head) -> Held:
+        stored, tried = super()._reread(held, head), held.tried
+        if tried is None:
+            return stored
+        again = settle(
+            stored.definition,
+            stored.journal,
+            tried.act,
+            tried.outcome,
+            tried.started,
+            tried.finished,
+        )
+        return replace(stored, journal=again)
+
+
+class ClosesTooEarly(Advance):
+    def _close(self, head: Head) -> None:
+        super()._close(replace(head, until=0))
+
+
+class HintBeforeCreate(Starts):
+    def __init__(self, runs: Runs, workflows: Any, dispatcher: Dispatcher, *rest: Any) -> None:
+        super().__init__(_Hinting(runs, dispatcher), workflows, _Silent(), *rest)
+
+
+class _Hinting:
+    def __init__(self, runs: Runs, dispatcher: Dispatcher) -> None:
+        self._runs = runs
+        self._dispatcher = dispatcher
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._runs, name)
+
+    def create(self, head: Head, blobs: Sequence[Blob] = ()) -> Written:
+        self._dispatcher.hint(head.run_id, head.project)
+        return self._runs.create(head, blobs)
+
+
+class _Silent:
+    def hint(self, run_id: str, project: str, delay: int = 0) -> None:
+        """It is sent already."""
+
+
+# --- the core ---------------------------------------------------------------------------------
+
+
+def _governed_by_ready_at(arm: Any) -> Any:
+    """An arm of decide that reads its time limit from the head."""
+
+    def look(scene: Any, step: Step, journal: Journal) -> Any:
+        ends = scene.head.ready_at
+        opened = tuple(replace(record, next_at=ends) for record in journal.open)
+        return arm(scene, step, replace(journal, open=opened) if opened else journal)
+
+    return look
+
+
+def _waits_anew(scene: Any, step: Step, journal: Journal) -> Any:
+    """The time limit of a wait begins again with every look."""
+    ends = scene.now + step.timeout
+    opened = tuple(replace(record, next_at=ends) for record in journal.open)
+    return _WAIT(scene, step, replace(journal, open=opened))
+
+
+def _expires_blindly(*args: Any) -> Decision:
+    return replace(deciding.decide(*args), absent=False)
+
+
+def _pack_without_token(journal: Journal, base: int, token: str, write: int) -> Packed:
+    return _PACK(journal, base, "", write)
+
+
+def _always(*_: object) -> bool:
+    return True
+
+
+_PACK = journals.pack
+_WAIT = deciding._wait_for_signal
+_DECIDE = "stepwell_engine.core.decide."
+_TIMES = tuple(
+    (_DECIDE + name, _governed_by_ready_at(getattr(deciding, name)))
+    for name in ("_sleep", "_action", "_wait_for_signal")
+)
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A defect, and the properties one of which it violates."""
+
+    name: str
+    rules: frozenset[int]
+    engine: Engine
+
+
+def _store(name: str, store: type[Store], *rules: int) -> Mutation:
+    return Mutation(name, frozenset(rules), Engine(store=store))
+
+
+def _advance(name: str, advance: type[Advance], *rules: int) -> Mutation:
+    return Mutation(name, frozenset(rules), Engine(advance=advance))
+
+
+def _patch(name: str, target: str, replacement: object, *rules: int) -> Mutation:
+    return Mutation(name, frozenset(rules), Engine(patches=((target, replacement),)))
+
+
+MUTATIONS = (
+    _store("no lease-token condition", NoLeaseToken, 4),
+    _store("no commit number", NoCommitNumber, 1, 2, 5, 6),
+    _store("park without 'no new mail'", NoRevision, 6),
+    _store("no live condition", NoLiveStatus, 10),
+    _store("no wake_at on a parked run", NoWakeAtOnPark, 3),
+    _store("release without wake_at", NoWakeAtOnRelease, 3),
+    _store("consumed mail stays", MailStays, 6),
+    _store("mail leaves ready_at alone", MailLeavesReadyAt, 3),
+    _store("cancel drops the lease token", CancelDropsToken, 10),
+    _store("cancel drops wake_at", CancelDropsWakeAt, 3),
+    _store("cancel of a finished run", CancelOfTheFinished, 10),
+    _store("expired lease taken without margin", NoMargin, 4),
+    _store("lost workers are not counted", LostIsNotCounted, 5),
+    _store("idempotency key ignored", KeyIsIgnored, 8),
+    _store("late extend shortens the lease", LateExtendShortens, 4),
+    _store("extend by anybody", ExtendByAnybody, 4),
+    _store("tick forgets what is overdue", OverdueIsForgotten, 3),
+    Mutation("blobs after the head", frozenset({1}), Engine(runs=BlobsAfterTheHead)),
+    Mutation("closing drops blobs", frozenset({1}), Engine(runs=ClosingDropsBlobs)),
+    _advance("dispatch before commit", DispatchFirst, 3),
+    Mutation("hint before create", frozenset({3}), Engine(starts=HintBeforeCreate)),
+    _advance("no dispatch", NoDispatch, 3),
+    _advance("early hints are dropped", DropsEarlyHints, 3),
+    _advance("no clock check before an act", NoClockCheck, 4),
+    _advance("outcome and position in two writes", OutcomeThenPosition, 2),
+    _advance("many steps in one write", ManyStepsInOneWrite, 2, 5),
+    _advance("a refusal forgets the outcome", RefusalForgetsTheOutcome, 5, 10),
+    _advance("closes while the lease is in force", ClosesTooEarly, 10),
+    Mutation(
+        "settles twice",
+        frozenset({1, 2, 5}),
+        Engine(advance=SettlesTwice, patches=(("stepwell_engine.core.settle._is_next", _always),)),
+    ),
+    Mutation("time limits read from ready_at", frozenset({2, 5, 6}), Engine(patches=_TIMES)),
+    _patch("a wait begins anew", _DECIDE + "_wait_for_signal", _waits_anew, 2, 6),
+    _patch(
+        "expiry without 'no new mail'",
+        "stepwell_engine.service.advance.decide",
+        _expires_blindly,
+        6,
+    ),
+    _patch(
+        "payload key without the token",
+        "stepwell_engine.core.journal.pack",
+        _pack_without_token,
+        1,
+    ),
+    _patch(
+        "page named after the commit alone",
+        "stepwell_engine.core.run.Head.writes",
+        property(lambda head: head.commit),
+        1,
+    ),
+)

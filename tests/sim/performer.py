@@ -1,0 +1,96 @@
+"""The outside world: acts that take simulated time and come to this or that."""
+
+from collections.abc import Callable, Sequence
+from itertools import count
+
+from stepwell_engine import limits
+from stepwell_engine.core.outcome import Act, Failed, Outcome, Succeeded
+from tests.sim.faults import Fate
+from tests.sim.ledger import Execution
+from tests.sim.ports import Links
+from tests.sim.workload import Nature, Slot, noise
+
+# Between the look at the clock and the act, in ms: the margin of R4 covers small pauses only.
+_LONGEST_PAUSE = 950
+_HUGE = b'"' + b"x" * limits.MAX_OUTPUT + b'"'
+_MESSAGES = (0, 100, 900, 3_000)  # characters of an error's text
+_HUGE_OUTPUT, _NO_OUTPUT, _RETRY_AFTER = 0.003, 0.05, 0.1
+
+ActStarts = Callable[[str, int], None]
+
+
+class Defect(Exception):
+    """An error in a performer itself."""
+
+
+class SimPerformer:
+    """The Performer port. No two acts have the same output or message."""
+
+    def __init__(self, links: Links, slots: Sequence[Slot], starts: ActStarts) -> None:
+        """`starts` is told the run and how long the act will take."""
+        self._links = links
+        self._natures = {slot.workflow: slot.nature for slot in slots}
+        self._starts = starts
+        self._serials = count(1)
+
+    def perform(self, act: Act) -> Outcome:
+        """Act once: the effect happens as the act begins, the answer comes at its end."""
+        links, nature = self._links, self._natures[act.workflow]
+        scheduler, faults = links.scheduler, links.faults
+        kind = links.kind()
+        fate = faults.fate("perform", kind)
+        if fate is Fate.CRASH_BEFORE:
+            links.crash(kind, "perform", "before")
+        scheduler.pause(_LONGEST_PAUSE if fate is Fate.STALL_BEFORE else links.latency())
+        lasts, outcome, defect = self._draw(act, nature)
+        scheduler.note("acts", act.step, "attempt", act.attempt, "for", lasts, "ms")
+        token = scheduler.current.token if scheduler.current is not None else ""
+        execution = links.checks.act_starts(act, token, lasts)
+        self._starts(act.run_id, lasts)
+        poisoned = not faults.profile.calm and nature.poison == act.ordinal
+        if poisoned or faults.happens(faults.profile.act_crash):
+            scheduler.pause(int(lasts * scheduler.random.random()))
+            self._end(act, execution, None)
+            links.crash(kind, "perform", "after")
+        scheduler.pause(lasts)
+        self._end(act, execution, outcome)
+        if fate is Fate.CRASH_AFTER:
+            links.crash(kind, "perform", "after")
+        if fate is Fate.STALL_AFTER or faults.happens(faults.profile.act_stall):
+            links.stall()
+        if defect is not None:
+            raise defect
+        return outcome
+
+    def _end(self, act: Act, execution: Execution, outcome: Outcome | None) -> None:
+        self._links.scheduler.note("acted", act.step, "attempt", act.attempt, outcome)
+        self._links.checks.act_ended(act.run_id, execution, outcome)
+
+    def _draw(self, act: Act, nature: Nature) -> tuple[int, Outcome, Defect | None]:
+        """How long the act takes, what has to be recorded, and what to raise instead."""
+        random = self._links.scheduler.random
+        serial = next(self._serials)
+        if random.random() < nature.defect:
+            defect = Defect(f"number {serial}")
+            return 1, Failed(f"the engine failed to run this step: {defect!r}"), defect
+        slow = random.random() < nature.slow
+        lasts = int(act.timeout * (1.1 if slow else 0.2) * random.random())
+        if lasts >= act.timeout:
+            return act.timeout, Failed(f"timeout {serial}", "timeout"), None
+        if random.random() < nature.fails:
+            hopeless = random.random() < nature.hopeless
+            asked = random.random() < _RETRY_AFTER
+            pause = int(random.random() * 600_000) if asked else None
+            message = f"failure {serial} {noise(serial, self._one(_MESSAGES))}"
+            return lasts, Failed(message, None, not hopeless, pause), None
+        drawn = random.random()
+        if drawn < _HUGE_OUTPUT:
+            return lasts, Succeeded(_HUGE), None
+        if drawn < _NO_OUTPUT:
+            return lasts, Succeeded(None), None
+        size = self._one(nature.sizes)  # of {"n":12,"pad":"…"} in all, in bytes
+        text = f'{{"n":{serial},"pad":"'
+        return lasts, Succeeded(f'{text}{noise(serial, size - len(text) - 2)}"}}'.encode()), None
+
+    def _one(self, options: Sequence[int]) -> int:
+        return options[int(self._links.scheduler.random.random() * len(options))]

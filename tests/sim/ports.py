@@ -1,0 +1,314 @@
+"""The ports as the engine sees them in the simulator: the memory adapters behind a proxy.
+
+Every call is a point at which others may run, and at which the caller may crash, stall, or be
+left without an answer. Blobs are put one by one before their head.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NoReturn, TypeVar
+
+from stepwell_engine.adapters.memory.hints import MemoryDispatcher
+from stepwell_engine.adapters.memory.runs import MemoryRuns
+from stepwell_engine.core.run import Blob, Head, Mail, Status
+from stepwell_engine.errors import Unavailable
+from stepwell_engine.ports import Commit, Done, Due, Written
+from tests.sim.checks import Checks
+from tests.sim.coverage import ANY, Coverage, When
+from tests.sim.faults import Fate, Faults
+from tests.sim.scheduler import Crash, Scheduler
+
+T = TypeVar("T")
+_PAGE = 2  # entries of due(): small, so that there are several pages
+_LATENCY = 12  # of a call and of its answer, each, at most, in ms
+
+
+class Store(MemoryRuns):
+    """The memory adapter, with what a simulator must be able to do beside the port."""
+
+    def put_blob(self, run_id: str, blob: Blob) -> None:
+        """Put one blob on its own."""
+        self._blobs[run_id, blob.name] = blob.data
+
+    def peek(self, run_id: str) -> Head | None:
+        """The head."""
+        return self._heads.get(run_id)
+
+    def peek_blob(self, run_id: str, name: str) -> bytes | None:
+        """A blob's data."""
+        return self._blobs.get((run_id, name))
+
+    def earliest(self) -> int | None:
+        """The smallest wake_at."""
+        found = [head.wake_at for head in self._heads.values() if head.wake_at is not None]
+        return min(found, default=None)
+
+
+@dataclass(frozen=True)
+class Links:
+    """What every proxy needs."""
+
+    scheduler: Scheduler
+    faults: Faults
+    checks: Checks
+    coverage: Coverage
+    store: Store
+    reacts: Callable[[str, str], None]  # told what happened, to which run
+
+    def latency(self) -> int:
+        """How long one way takes, in ms."""
+        return 1 + int(self.scheduler.random.random() * _LATENCY)
+
+    def fault(self) -> None:
+        """Something went wrong just now."""
+        self.checks.last_fault = self.scheduler.now
+
+    def stall(self) -> None:
+        """The process stands still."""
+        ms = self.faults.stall()
+        self.scheduler.note("stalls for", ms, "ms")
+        self.scheduler.pause(ms)
+        self.fault()
+
+    def kind(self) -> str:
+        """The kind of step at which the run of the calling worker stands."""
+        actor = self.scheduler.current
+        ledger = self.checks.ledgers.get(actor.run_id or "") if actor is not None else None
+        return ledger.kind if ledger is not None else ANY
+
+    def crash(self, kind: str, call: str, when: When) -> NoReturn:
+        """The process dies at this point."""
+        self.fault()
+        self.coverage.hit(kind, call, when)
+        self.scheduler.note("crashes", when, call)
+        actor = self.scheduler.current
+        if actor is not None and actor.run_id in self.checks.ledgers:
+            self.reacts("crash", actor.run_id)
+        raise Crash
+
+    def call(self, name: str, run_id: str | None, apply: Callable[[], T], ghost: bool = False) -> T:
+        """One call of a port; `ghost`: it may also happen long after the caller gave up."""
+        scheduler = self.scheduler
+        kind = self.kind()
+        fate = self.faults.fate(name, kind)
+        scheduler.pause(self.latency())
+        if fate is None:
+            result = apply()
+            scheduler.pause(self.latency())
+            return result
+        scheduler.note(name, run_id, fate.value)
+        self.fault()
+        if fate is Fate.CRASH_BEFORE:
+            self.crash(kind, name, "before")
+        if fate is Fate.STALL_BEFORE:
+            self.stall()
+        if fate is Fate.GHOST and ghost:
+            scheduler.at(scheduler.now + self.faults.lateness(), lambda: self._haunt(name, apply))
+        if fate is Fate.GHOST or fate is Fate.LOST_CALL:
+            raise Unavailable(name)
+        result = apply()
+        scheduler.pause(self.latency())
+        if fate is Fate.CRASH_AFTER:
+            self.crash(kind, name, "after")
+        if fate is Fate.STALL_AFTER:
+            self.stall()
+        if fate is Fate.LOST_ANSWER:
+            raise Unavailable(name)
+        return result
+
+    def _haunt(self, name: str, apply: Callable[[], object]) -> None:
+        self.scheduler.note("a late", name)
+        self.fault()
+        apply()
+
+
+class SimRuns:
+    """The Runs port over the memory adapter."""
+
+    def __init__(self, links: Links) -> None:
+        self._links = links
+        self._store = links.store
+        self._checks = links.checks
+        self._stale: list[Due] = []
+
+    def create(self, head: Head, blobs: Sequence[Blob] = ()) -> Written:
+        """Blobs, then the head with its key."""
+        self._put_blobs(head.run_id, blobs)
+
+        def apply() -> Written:
+            written = self._store.create(head)
+            if isinstance(written, Done):
+                self._checks.created(written.head)
+            return self._noted("create", written)
+
+        return self._links.call("create", head.run_id, apply, ghost=True)
+
+    def get(self, run_id: str) -> Head | None:
+        """Read the head."""
+        return self._links.call("get", run_id, lambda: self._store.get(run_id))
+
+    def by_key(self, project: str, workflow: str, key: str) -> Head | None:
+        """Read the run of a key."""
+        return self._links.call("by_key", None, lambda: self._store.by_key(project, workflow, key))
+
+    def claim(self, run_id: str, token: str, now: int, until: int) -> Written:
+        """Take the lease. What the actor does from here on it does with this token."""
+        actor = self._links.scheduler.current
+        if actor is not None:
+            actor.token = token
+
+        def apply() -> Written:
+            old = self._store.peek(run_id)
+            written = self._store.claim(run_id, token, now, until)
+            if isinstance(written, Done) and old is not None and written.head is not old:
+                self._checks.claimed(old, written.head)
+            return self._noted("claim", written)
+
+        return self._links.call("claim", run_id, apply, ghost=True)
+
+    def extend(self, run_id: str, token: str, until: int, wake_at: int) -> Written:
+        """Move the end of the lease."""
+
+        def apply() -> Written:
+            old = self._store.peek(run_id)
+            written = self._store.extend(run_id, token, until, wake_at)
+            if isinstance(written, Done) and old is not None:
+                self._checks.extended(old, written.head, token)
+            return self._noted("extend", written)
+
+        return self._links.call("extend", run_id, apply, ghost=True)
+
+    def commit(self, commit: Commit) -> Written:
+        """Blobs, then the head."""
+        self._put_blobs(commit.run_id, commit.blobs)
+        return self._commit_head(commit)
+
+    def _commit_head(self, commit: Commit) -> Written:
+        bare = replace(commit, blobs=())
+
+        def apply() -> Written:
+            old = self._store.peek(commit.run_id)
+            written = self._store.commit(bare)
+            if isinstance(written, Done) and old is not None:
+                self._checks.committed(old, written.head, commit)
+            return self._noted("commit", written)
+
+        return self._links.call("commit", commit.run_id, apply, ghost=True)
+
+    def deliver(
+        self, run_id: str, mail_id: str, mail: Mail, now: int, blob: Blob | None
+    ) -> Written:
+        """A blob, then the mail. No ghosts: without a key a delivery is not repeated."""
+        if blob is not None:
+            self._put_blobs(run_id, (blob,))
+
+        def apply() -> Written:
+            old = self._store.peek(run_id)
+            written = self._store.deliver(run_id, mail_id, mail, now, None)
+            if isinstance(written, Done) and old is not None:
+                self._checks.delivered(old, written.head, mail_id)
+            return self._noted("deliver", written)
+
+        return self._links.call("deliver", run_id, apply)
+
+    def cancel(self, run_id: str, now: int) -> Written:
+        """End the run."""
+
+        def apply() -> Written:
+            old = self._store.peek(run_id)
+            written = self._store.cancel(run_id, now)
+            if isinstance(written, Done) and old is not None:
+                self._checks.cancelled(old, written.head)
+            return self._noted("cancel", written)
+
+        return self._links.call("cancel", run_id, apply, ghost=True)
+
+    def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
+        """Settle a cancelled run."""
+
+        def apply() -> Written:
+            old = self._store.peek(run_id)
+            written = self._store.close(run_id, token, commit, journal)
+            if isinstance(written, Done) and old is not None:
+                self._checks.closed(old, written.head)
+            return self._noted("close", written)
+
+        return self._links.call("close", run_id, apply, ghost=True)
+
+    def due(self, before: int, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
+        """A page of the index: some entries not there yet, or as it was at an earlier look."""
+        faults = self._links.faults
+
+        def apply() -> tuple[list[Due], str | None]:
+            page, following = self._store.due(before, cursor, min(limit, _PAGE))
+            found = page
+            if faults.happens(faults.profile.due_stale):
+                page = self._stale
+                self._links.fault()
+            if page and faults.happens(faults.profile.due_missed):
+                page = page[1:]
+                self._links.fault()
+            self._stale = found
+            return page, following
+
+        return self._links.call("due", None, apply)
+
+    def list(
+        self, project: str, workflow: str, before: str | None, limit: int, status: Status | None
+    ) -> list[Head]:
+        """Read the runs of a workflow."""
+        return self._store.list(project, workflow, before, limit, status)
+
+    def blob(self, run_id: str, name: str) -> bytes | None:
+        """Read a blob."""
+        return self._store.blob(run_id, name)
+
+    def _put_blobs(self, run_id: str, blobs: Sequence[Blob]) -> None:
+        for blob in blobs:
+            if blob.name.startswith("p."):
+                self._links.reacts("page", run_id)
+            self._links.call("blob", run_id, partial(self._put, run_id, blob), ghost=True)
+
+    def _put(self, run_id: str, blob: Blob) -> None:
+        self._checks.blob_put(run_id, blob)
+        self._store.put_blob(run_id, blob)
+        self._links.scheduler.note("blob", run_id, blob.name)
+
+    def _noted(self, name: str, written: Written) -> Written:
+        self._links.scheduler.note(name, written)
+        if isinstance(written, Done):
+            self._links.reacts(name, written.head.run_id)
+        return written
+
+
+class SimDispatcher:
+    """The Dispatcher port: hints get lost, come twice, late, in another order.
+
+    `arrives` is called whenever a hint is due.
+    """
+
+    def __init__(self, links: Links, hints: MemoryDispatcher, arrives: Callable[[], None]) -> None:
+        self._links = links
+        self._hints = hints
+        self._arrives = arrives
+
+    def hint(self, run_id: str, project: str, delay: int = 0) -> None:
+        """Send a hint."""
+        self._links.call("hint", run_id, lambda: self.send(run_id, project, delay))
+
+    def send(self, run_id: str, project: str, delay: int) -> None:
+        """Put a hint on its way, unless it gets lost."""
+        scheduler, faults = self._links.scheduler, self._links.faults
+        scheduler.note("hint", run_id, "in", delay)
+        if faults.happens(faults.profile.hint_lost):
+            scheduler.note("lost")
+            self._links.fault()
+            return
+        for _ in range(2 if faults.happens(faults.profile.hint_doubled) else 1):
+            late = 0
+            if faults.happens(faults.profile.hint_late):
+                late = faults.lateness()
+                self._links.fault()
+            self._hints.hint(run_id, project, delay)
+            scheduler.at(scheduler.now + delay + late + self._links.latency(), self._arrives)

@@ -1,0 +1,132 @@
+"""Simulated time, and whose turn it is.
+
+Every actor is a greenlet. It runs until it pauses; then the scheduler wakes whoever is next in
+time. One seeded random generator decides everything that is left to chance, so that a seed always
+gives the same course of events.
+"""
+
+import heapq
+import textwrap
+from collections import deque
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]  # it ships no types
+
+from stepwell_engine.ports import Done, Refused
+
+_LONGEST_WORD = 160  # characters, in the trace
+EPOCH = 1_700_000_000_000
+
+
+class Crash(BaseException):
+    """The process of an actor died: nothing in it runs any more."""
+
+
+class Violation(BaseException):
+    """A property of DESIGN.md does not hold. `rule` is its number, 0 for an error nobody caught.
+
+    Not an Exception: the engine must not be able to catch it.
+    """
+
+    def __init__(self, rule: int, text: str) -> None:
+        super().__init__(f"property {rule}: {text}")
+        self.rule = rule
+
+
+def _text(word: object) -> str:
+    """A word of the trace; a written or a refusing head by what matters in it."""
+    if not isinstance(word, Done | Refused):
+        return textwrap.shorten(str(word), _LONGEST_WORD)
+    verdict = "done:" if isinstance(word, Done) else "refused:"
+    head = word.head
+    if head is None:
+        return f"{verdict} no run"
+    ready, wake, until = (
+        f"{at - EPOCH}" if at else str(at) for at in (head.ready_at, head.wake_at, head.until)
+    )
+    return (
+        f"{verdict} {head.run_id[-4:]} {head.status} token={head.token} until={until} "
+        f"commit={head.commit} revision={head.revision} lost={head.lost} ready_at={ready} "
+        f"wake_at={wake} mail={list(head.mail)}"
+    )
+
+
+class Actor:
+    """A worker's visit to a run, a caller of the API, or a tick."""
+
+    __slots__ = ("greenlet", "name", "run_id", "token")
+
+    def __init__(self, name: str, body: Callable[[], None], run_id: str | None, hub: Any) -> None:
+        self.name = name
+        self.run_id = run_id  # of a worker
+        self.token = ""
+        self.greenlet = greenlet(body, hub)
+
+
+Task = Actor | Callable[[], None]
+
+
+class Scheduler:
+    """Runs tasks in the order of their times; ties go to the one that was planned first."""
+
+    def __init__(self, seed: int, keep: int) -> None:
+        """`keep` is how many lines of the trace are kept."""
+        self.random = Random(seed)
+        self.now = EPOCH
+        self.events = 0
+        self.current: Actor | None = None
+        self.trace: deque[tuple[int, str, tuple[object, ...]]] = deque(maxlen=keep)
+        self._hub = getcurrent()
+        self._tasks: list[tuple[int, int, Task]] = []
+        self._planned = 0
+
+    def at(self, when: int, task: Task) -> None:
+        """Plan a task."""
+        self._planned += 1
+        heapq.heappush(self._tasks, (max(when, self.now), self._planned, task))
+
+    def spawn(
+        self, name: str, body: Callable[[], None], when: int, run_id: str | None = None
+    ) -> None:
+        """Plan a new actor; with `run_id` it is a worker."""
+        self.at(when, Actor(name, body, run_id, self._hub))
+
+    def pause(self, ms: int) -> None:
+        """Let the others run; the calling actor goes on after `ms`."""
+        if self.current is None:
+            raise RuntimeError("only an actor can pause")
+        self._planned += 1
+        heapq.heappush(self._tasks, (self.now + ms, self._planned, self.current))
+        self._hub.switch()
+
+    def note(self, *words: object) -> None:
+        """Add to the trace; the words become text only if somebody reads it."""
+        self.trace.append((self.now, self.current.name if self.current else "world", words))
+
+    def lines(self) -> tuple[str, ...]:
+        """The trace as text: time in ms, actor, what happened."""
+        return tuple(
+            f"{at - EPOCH:>9} {who:<10} {' '.join(_text(word) for word in words)}"
+            for at, who, words in self.trace
+        )
+
+    def next_at(self) -> int | None:
+        """When the next task is due; None if there is none."""
+        return self._tasks[0][0] if self._tasks else None
+
+    def run(self, most: int) -> None:
+        """Run until nothing is planned any more; Violation after `most` tasks."""
+        tasks = self._tasks
+        while tasks:
+            self.now, _, task = heapq.heappop(tasks)
+            self.events += 1
+            if self.events > most:
+                raise Violation(3, f"the world does not come to rest within {most} events")
+            if isinstance(task, Actor):
+                self.current = task
+                task.greenlet.switch()
+            else:
+                self.current = None
+                task()

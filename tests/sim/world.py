@@ -1,0 +1,286 @@
+"""One seed: hosts with the real service, the world around them, and the end of all faults."""
+
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from unittest.mock import patch
+
+from stepwell_engine.adapters.memory.hints import MemoryDispatcher
+from stepwell_engine.errors import Unavailable
+from stepwell_engine.limits import MAX_ACTION_TIMEOUT, SECOND
+from stepwell_engine.service import advance as advances
+from stepwell_engine.service.advance import Advance
+from stepwell_engine.service.controls import Controls
+from stepwell_engine.service.starts import Starts
+from stepwell_engine.service.sweep import Sweep
+from tests.sim.callers import Body, Callers
+from tests.sim.checks import Checks
+from tests.sim.coverage import Coverage
+from tests.sim.faults import Faults, draw_profile
+from tests.sim.ledger import SKEW
+from tests.sim.performer import SimPerformer
+from tests.sim.ports import Links, SimDispatcher, SimRuns, Store
+from tests.sim.scheduler import EPOCH, Crash, Scheduler, Violation
+from tests.sim.workload import ACTIONS, Catalog, draw_slots
+
+_HOSTS = 3
+_MOST_EVENTS = 60_000
+_LATEST_TICK = 90 * SECOND
+_MOST_TURNS = 20
+_PERIODS = (20 * SECOND, 60 * SECOND)
+_BUDGETS = (2 * SECOND, 60 * SECOND, 900 * SECOND, 900 * SECOND)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What is simulated: the real thing, or one with a class or a function replaced."""
+
+    store: type[Store] = Store
+    runs: type[SimRuns] = SimRuns
+    advance: type[Advance] = Advance
+    starts: type[Starts] = Starts
+    patches: tuple[tuple[str, object], ...] = ()
+
+
+REAL = Engine()
+
+
+class HostClock:
+    """The clock of one host: off by at most SKEW, and it may jump within that."""
+
+    def __init__(self, links: Links) -> None:
+        self._links = links
+        self._skew = 0
+        self.jump()
+
+    def now(self) -> int:
+        """Cheap, and no point at which anything can happen.
+
+        So between a look at the clock and the act that follows from it there is only what the
+        performer's proxy adds: at most a second, which the margin of R4 covers.
+        """
+        return self._links.scheduler.now + self._skew
+
+    def sleep(self, ms: int) -> None:
+        """Pause the calling actor."""
+        self._links.call("sleep", None, lambda: None)
+        self._links.scheduler.pause(ms)
+
+    def jump(self) -> None:
+        """Be set anew."""
+        self._skew = int((2 * self._links.scheduler.random.random() - 1) * SKEW)
+
+
+class TrueClock:
+    """What time it really is."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def now(self) -> int:
+        """The simulated time."""
+        return self._scheduler.now
+
+    def sleep(self, ms: int) -> None:
+        """Pause the calling actor."""
+        self._scheduler.pause(ms)
+
+
+class CountedIds:
+    """Ids in order."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def run_id(self) -> str:
+        """As long as a real one."""
+        self._last += 1
+        return f"run-{self._last:032}"
+
+    def token(self) -> str:
+        """As long as a real one."""
+        self._last += 1
+        return f"lease{self._last:07}"
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine with a clock of its own."""
+
+    clock: HostClock
+    advance: Advance
+    starts: Starts
+    controls: Controls
+    sweep: Sweep
+
+
+class World:
+    """Everything of one seed."""
+
+    def __init__(self, seed: int, engine: Engine, coverage: Coverage, keep: int) -> None:
+        """`keep` is how many lines of the trace are kept."""
+        self.scheduler = Scheduler(seed, keep)
+        random = self.scheduler.random
+        profile = draw_profile(random)
+        self._faults = Faults(profile, random)
+        self._slots = draw_slots(random)
+        self._period = _PERIODS[int(random.random() * len(_PERIODS))]
+        self._budget = _BUDGETS[int(random.random() * len(_BUDGETS))]
+        self._hard = self._budget >= MAX_ACTION_TIMEOUT and random.random() < 0.5
+        self._tick_budget = None if random.random() < 0.5 else 0
+        store = engine.store()
+        self.checks = Checks(self._slots, self._true_now, store.peek_blob, profile.calm)
+        self._links = Links(self.scheduler, self._faults, self.checks, coverage, store, self._react)
+        self._callers = Callers(self._links, self._slots, self._call)
+        self._hints = MemoryDispatcher(TrueClock(self.scheduler))
+        self._hosts = self._build(engine)
+        self._visits = 0
+
+    def _build(self, engine: Engine) -> list[Host]:
+        runs = engine.runs(self._links)
+        catalog = Catalog(self._slots)
+        dispatcher = SimDispatcher(self._links, self._hints, self._hint_arrives)
+        performer = SimPerformer(self._links, self._slots, self._callers.act_started)
+        performers = dict.fromkeys(ACTIONS, performer)
+        ids = CountedIds()
+        hosts = []
+        for _ in range(_HOSTS):
+            clock = HostClock(self._links)
+            advance = engine.advance(runs, catalog, performers, dispatcher, clock, ids)
+            starts = engine.starts(runs, catalog, dispatcher, clock, ids)
+            sweep = Sweep(runs, dispatcher, clock, self._period + _LATEST_TICK)
+            hosts.append(Host(clock, advance, starts, Controls(runs, dispatcher, clock), sweep))
+        return hosts
+
+    def run(self) -> None:
+        """Run until everything is over. Violation."""
+        self._callers.begin()
+        self.scheduler.at(EPOCH + self._faults.profile.ends, self._calm_down)
+        self.scheduler.at(EPOCH + self._period, self._tick)
+        with patch.object(advances.log, "disabled", True):
+            self.scheduler.run(_MOST_EVENTS)
+        self.checks.at_rest()
+
+    # --- what is planned ----------------------------------------------------------------------
+
+    def _calm_down(self) -> None:
+        self.scheduler.note("no faults from here on")
+        self._faults.active = False
+
+    def _tick(self, late: bool = False) -> None:
+        """Every period, unless it is late; skipping those that would find nothing."""
+        if late:
+            self._links.fault()
+        self.checks.moves(self._period)
+        now, following = self.scheduler.now, self.scheduler.next_at()
+        if following is None and all(one.done for one in self.checks.ledgers.values()):
+            return
+        self._actor("tick", self._sweep, now)
+        finds = self._links.store.earliest()
+        if finds is not None:
+            finds -= self._period + _LATEST_TICK + 2 * SKEW
+        idle_until = min((at for at in (finds, following) if at is not None), default=now)
+        when = now + max(1, (idle_until - now) // self._period) * self._period
+        if self._faults.happens(self._faults.profile.tick_late):
+            lateness = int(self.scheduler.random.random() * _LATEST_TICK)
+            self.scheduler.at(when + lateness, lambda: self._tick(late=True))
+        else:
+            self.scheduler.at(when, self._tick)
+
+    def _sweep(self) -> None:
+        """A tick that does not see everything in its time is continued by another."""
+        cursor = None
+        for _ in range(_MOST_TURNS):
+            cursor = self._any_host().sweep.tick(cursor, self._tick_budget).cursor
+            if cursor is None:
+                return
+
+    def _hint_arrives(self) -> None:
+        hint = self._hints.pop_due(self.scheduler.now)
+        if hint is None:
+            raise Violation(0, "a hint arrives that nobody sent")
+        self._visit(hint.run_id, hint.project)
+
+    def _visit(self, run_id: str, project: str) -> None:
+        """A worker follows a hint; if it fails, the queue may deliver the hint once more."""
+        self._visits += 1
+
+        def body() -> None:
+            self._any_host().advance.run(run_id, project, self._budget, hard=self._hard)
+
+        def failed() -> None:
+            if self._faults.happens(self._faults.profile.hint_again):
+                later = self.scheduler.now + self._faults.lateness()
+                self.scheduler.at(later, lambda: self._visit(run_id, project))
+
+        self._actor(f"worker {self._visits}", body, self.scheduler.now, run_id, failed)
+
+    def _call(self, name: str, body: Body, when: int, failed: Callable[[], None]) -> None:
+        self._actor(name, lambda: body(self._any_host()), when, failed=failed)
+
+    def _actor(
+        self,
+        name: str,
+        body: Callable[[], None],
+        when: int,
+        run_id: str | None = None,
+        failed: Callable[[], None] = lambda: None,
+    ) -> None:
+        def guarded() -> None:
+            try:
+                body()
+            except (Crash, Unavailable):
+                failed()
+            except Exception as error:
+                raise Violation(0, f"{name} failed: {error!r}") from error
+
+        self.scheduler.spawn(name, guarded, when, run_id)
+
+    def _any_host(self) -> Host:
+        random = self.scheduler.random
+        host = self._hosts[int(random.random() * _HOSTS)]
+        if self._faults.happens(self._faults.profile.clock_jump):
+            host.clock.jump()
+        return host
+
+    def _react(self, what: str, run_id: str) -> None:
+        self._callers.react(what, run_id)
+
+    def _true_now(self) -> int:
+        return self.scheduler.now
+
+
+@dataclass(frozen=True)
+class Found:
+    """A violation, the seed that shows it, and the events before it."""
+
+    seed: int
+    violation: Violation
+    trace: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = "\n".join(self.trace)
+        return (
+            f"{lines}\nseed {self.seed}: {self.violation}\n"
+            f"repeat with: make sim SEEDS=1 START={self.seed}"
+        )
+
+
+def simulate(
+    seeds: Iterable[int],
+    engine: Engine = Engine(),
+    coverage: Coverage | None = None,
+    keep: int = 60,
+) -> Found | None:
+    """Run the seeds one after the other; the first violation, or None."""
+    coverage = coverage or Coverage()
+    with ExitStack() as stack:
+        for target, replacement in engine.patches:
+            stack.enter_context(patch(target, replacement))
+        for seed in seeds:
+            world = World(seed, engine, coverage, keep)
+            try:
+                world.run()
+            except Violation as violation:
+                return Found(seed, violation, world.scheduler.lines())
+    return None
