@@ -106,6 +106,7 @@ class Theme:
     most_children: int = 12
     workflows: int = 1
     luck: tuple[Luck, ...] = LUCKS
+    child_seconds: tuple[float | None, ...] = (None, 2, 1, 5, 60, 100_000)
     ceilings: tuple[int, ...] = (10_000,)
     compensated: int = 1  # in three actions
 
@@ -182,7 +183,7 @@ class _Writer:
                 children = [self._action(self._key()) for _ in range(count)]
                 return [body | {"children": children}, {"key": self._key(), "kind": "join"}]
             case "subworkflow":
-                body |= _seconds(self._one_of((None, 2, 1, 5, 60, 100_000)))
+                body |= _seconds(self._one_of(self._theme.child_seconds))
                 body |= {"target": self._one_of(self._targets)}
                 body |= self._one_of(({}, {"payload": {"warehouse": "eu-1", "urgent": True}}))
                 return [body | self._budget() | self._undo()]
