@@ -18,7 +18,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "limits": frozenset(),
     "errors": frozenset(),
     "core": _RULES,
-    "ports": _RULES,
+    "ports": _PORTS,
     "service": _PORTS | {"service"},
     "adapters": _PORTS | {"adapters"},
     "edge": _EDGE,
