@@ -18,7 +18,7 @@ def main() -> int:
     """0, also if a target is missed; 1 if the figures cannot be taken."""
     sizes = Sizes()
     console = Console(highlight=False)
-    console.print("Measuring, which takes about a quarter of a minute ...")
+    console.print("Measuring, which takes about half a minute ...")
     with tempfile.TemporaryDirectory(
         prefix="stepwell-bench-", ignore_cleanup_errors=True
     ) as folder:

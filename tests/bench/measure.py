@@ -6,22 +6,22 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from examples.order_pipeline.api import Access, Api
 from examples.order_pipeline.engine import Engine
 from stepwell_engine.adapters.system import SystemClock
-from tests.bench.client import KeptApi
+from tests.bench.client import PATIENCE, KeptApi, Slow, ended, ms
 from tests.bench.disk import commit_ms, fsync_ms
+from tests.bench.fanout import fanouts
 from tests.bench.receiver import receiver
+from tests.bench.signals import signals
 
 FUNCTIONS = Path(__file__).parent / "functions"
 STEPS = 10
 BEFORE, AFTER = 4, 4  # quick steps around the one in which a run is killed
 CLIENTS = 4
-PATIENCE = 60  # seconds
 SETTLED = 0.3  # seconds after which every free worker has taken a run
 LOOK_EVERY = 0.01  # seconds
 
@@ -29,7 +29,7 @@ LOOK_EVERY = 0.01  # seconds
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """How many runs of each measurement, how many rounds of those with many runs, of which the
-    median counts, and how many writes of the disk's."""
+    median counts, how many writes of the disk's, how many children a fan-out has."""
 
     alone: int = 50
     at_once: int = 300
@@ -37,10 +37,9 @@ class Sizes:
     killed: int = 20
     rounds: int = 3
     writes: int = 200
-
-
-class Slow(Exception):
-    """Runs did not end as they should within the time for them."""
+    fanouts: int = 15
+    children: int = 200
+    signals: int = 60
 
 
 def measure(home: Path, sizes: Sizes) -> dict[str, Any]:
@@ -56,6 +55,8 @@ def measure(home: Path, sizes: Sizes) -> dict[str, Any]:
             }
             _prepare(Api(access), url)
             alone = _alone(access, sizes.alone)
+            fans = fanouts(access, sizes.fanouts, sizes.children)
+            signalled = signals(access, sizes.signals)
             quick = [_at_once(access, "quick", "", sizes.at_once) for _ in rounds]
             webhooks = [_at_once(access, "webhooks", "webhook_", sizes.webhooks) for _ in rounds]
             killed = [_recovery(engine, home / f"gate{number}", sizes.killed) for number in rounds]
@@ -65,6 +66,8 @@ def measure(home: Path, sizes: Sizes) -> dict[str, Any]:
             engine.stop()
     return {
         **alone,
+        **fans,
+        **signalled,
         **_medians(quick),
         **_medians(webhooks),
         **_medians(killed),
@@ -78,7 +81,7 @@ def _medians(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _prepare(api: Api, url: str) -> None:
-    for function in ("nothing", "gate"):
+    for function in ("nothing", "gate", "brief"):
         api.call("PUT", f"/functions/{function}", {"python": f"bench_steps:{function}"})
     api.publish("quick", {"steps": [_quick(number) for number in range(STEPS)]})
     webhooks = [
@@ -98,9 +101,9 @@ def _alone(access: Access, count: int) -> dict[str, float]:
     with closing(KeptApi(access)) as api:
         for _ in range(count):
             began = time.perf_counter()
-            run = _ended(api, "quick", api.start("quick").body["id"])
+            run = ended(api, "quick", api.start("quick").body["id"])
             outside.append((time.perf_counter() - began) * 1000 / STEPS)
-            inside.append((_ms(run["finished_at"]) - _ms(run["created_at"])) / STEPS)
+            inside.append((ms(run["finished_at"]) - ms(run["created_at"])) / STEPS)
     return {
         "ms_per_step": statistics.median(inside),
         "ms_per_step_outside": statistics.median(outside),
@@ -118,9 +121,9 @@ def _at_once(access: Access, workflow: str, prefix: str, count: int) -> dict[str
         ids = [run_id for share in started for run_id in share]
     all_started = clock.now()
     with closing(KeptApi(access)) as api:
-        runs = [_ended(api, workflow, run_id) for run_id in ids]
-    last = max(_ms(run["finished_at"]) for run in runs)
-    first = min(_ms(run["created_at"]) for run in runs)
+        runs = [ended(api, workflow, run_id) for run_id in ids]
+    last = max(ms(run["finished_at"]) for run in runs)
+    first = min(ms(run["created_at"]) for run in runs)
     steps = count * STEPS
     return {
         f"{prefix}steps_per_second": steps * 1000 / (last - began),
@@ -150,7 +153,7 @@ def _recovery(engine: Engine, gate: Path, count: int) -> dict[str, float]:
     spawned = clock.now()
     api = Api(engine.start())
     answered = clock.now()
-    last = max(_ms(_ended(api, "held", run_id)["finished_at"]) for run_id in ids)
+    last = max(ms(ended(api, "held", run_id)["finished_at"]) for run_id in ids)
     return {
         "recovery_seconds": (last - spawned) / 1000,
         "recovery_first_answer_seconds": (answered - spawned) / 1000,
@@ -176,24 +179,8 @@ def _wait_until_held(api: Api, ids: Sequence[str], gate: Path) -> None:
     while time.monotonic() < ends:
         steps = [api.run("held", run_id)["steps"] for run_id in ids]
         pauses = [run[BEFORE]["finished_at"] or run[BEFORE]["next_attempt_at"] for run in steps]
-        if all(pauses) and max(_ms(at) for at in pauses) < clock.now() and list(gate.iterdir()):
+        if all(pauses) and max(ms(at) for at in pauses) < clock.now() and list(gate.iterdir()):
             time.sleep(SETTLED)
             return
         time.sleep(LOOK_EVERY)
     raise Slow(f"{len(ids)} runs did not come to their gates within {PATIENCE} s")
-
-
-def _ended(api: Api, workflow: str, run_id: str) -> Any:
-    """The detail of a run that succeeded."""
-    ends = time.monotonic() + PATIENCE
-    while time.monotonic() < ends:
-        run = api.run(workflow, run_id, wait=20)
-        if run["status"] == "succeeded":
-            return run
-        if run["finished_at"]:
-            break
-    raise Slow(f"run {run_id} of {workflow} is {run['status']}: {run['last_error']}")
-
-
-def _ms(at: str) -> int:
-    return round(datetime.fromisoformat(at).timestamp() * 1000)

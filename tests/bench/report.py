@@ -12,6 +12,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from tests.bench.fanout import STEP_MS, target_ms
+from tests.bench.measure import Sizes
+
 HOME = "embedded"
 # What is to be reached on a machine with two cores: the figure, and whether less is better.
 TARGETS = {
@@ -19,6 +22,8 @@ TARGETS = {
     "steps_per_second": (3000.0, False),
     "webhook_steps_per_second": (500.0, False),
     "recovery_seconds": (1.0, True),
+    "fanout_ms": (target_ms(Sizes().children), True),
+    "signal_ms": (20.0, True),
 }
 TEXTS = {
     "ms_per_step": "ms per step, one run at a time",
@@ -33,6 +38,9 @@ TEXTS = {
     "recovery_first_answer_seconds": "  to the first answer",
     "recovery_in_flight": "  steps in flight at the kill",
     "recovery_left": "  left to do",
+    "fanout_ms": f"ms to drain a fan-out, {Sizes().children} children of {STEP_MS} ms",
+    "fanout_ratio": "  times what the children alone would take",
+    "signal_ms": "ms from a signal to the next step",
     "fsync_ms": "ms of a small append with fsync",
     "sqlite_commit_ms": "ms of a SQLite commit (WAL, FULL)",
 }

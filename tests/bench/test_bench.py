@@ -9,7 +9,14 @@ from rich.console import Console
 from tests.bench.measure import Sizes, measure
 from tests.bench.report import TARGETS, TEXTS, document, show, write
 
-TINY = Sizes(alone=2, at_once=4, webhooks=2, killed=3, rounds=1, writes=5)
+TINY = Sizes(
+    *(2, 4, 2, 3),  # runs alone, at once, with webhooks, killed
+    rounds=1,
+    writes=5,
+    fanouts=1,
+    children=120,  # the second page of a run's detail begins after 100 steps
+    signals=1,
+)
 
 
 def test_a_tiny_edition_writes_every_figure_and_keeps_what_others_wrote(tmp_path: Path) -> None:
