@@ -162,15 +162,14 @@ class Callers:
     def _signal(self, workflow: str, signal: str, host: ApiHost) -> None:
         for run_id in self._runs(workflow):
             number = next(self._mail)
-            mail_id = f"mail-{number:07}"
             size = _SIGNAL_SIZES[int(self._random() * len(_SIGNAL_SIZES))]
             payload = jsonvalue.encode(f"{number:08}{noise(number, size - 10)}")
             try:
-                host.controls.deliver(PROJECT, workflow, run_id, mail_id, signal, payload)
+                sent = host.controls.signal(PROJECT, workflow, run_id, signal, payload)
             except (Problem, Unavailable) as problem:
                 self._links.scheduler.note("signal:", problem)
             else:
-                self._links.checks.control_answered("deliver", run_id, mail_id)
+                self._links.checks.control_answered("deliver", run_id, sent.id)
 
     def _runs(self, workflow: str) -> list[str]:
         """The runs of a workflow, whether or not their starts were answered."""

@@ -130,6 +130,10 @@ class Checks:
             raise Violation(10, f"a run that is {old.status} was cancelled")
         self._rests(self.ledgers[new.run_id], new)
 
+    def paid(self, old: Head, new: Head) -> None:
+        """A run's parent was told of its end."""
+        self._rests(self.ledgers[new.run_id], new)
+
     def closed(self, old: Head, new: Head) -> None:
         """A cancelled run was settled for a worker that did not come back."""
         ledger = self.ledgers[new.run_id]
@@ -180,7 +184,7 @@ class Checks:
         journal = journals.decode(new.journal, new.created_at)
         before = ledger.records
         read_records(ledger, journal, meant, lambda name: self._read(new.run_id, name))
-        fresh = [record for ordinal, record in ledger.records.items() if ordinal not in before]
+        fresh = [record for effect, record in ledger.records.items() if effect not in before]
         for record in fresh:
             check_finished(ledger, record, new, tried, self._clock())
         check_open(ledger, journal, tried)
@@ -212,7 +216,7 @@ class Checks:
             if step.kind is not Kind.WAIT_FOR_SIGNAL:
                 continue
             taken = next((key for key, one in left.items() if one.name == step.signal), None)
-            output = content(ledger, ledger.records[ordinal].output)
+            output = content(ledger, ledger.records[ordinal, False].output)
             if taken is None or letter_content(ledger, left[taken]) != output:
                 raise Violation(6, f"{step.key} took a signal that was not the next: {output!r}")
             if taken in ledger.consumed:
@@ -233,7 +237,7 @@ class Checks:
                 raise Violation(2, f"succeeded with {statuses}")
         elif new.status is Status.FAILED:
             failure = journal.failure
-            told = failure is not None and failure.ordinal in ledger.records
+            told = failure is not None and (failure.ordinal, False) in ledger.records
             if not told and not ledger.broken:
                 raise Violation(2, f"failed for no reason: {failure}")
         elif new.live:
@@ -302,6 +306,9 @@ class Checks:
         execution.outcome = outcome
         if outcome is not None:
             ledger.in_hand[execution.token] = execution
+
+    def waited(self, token: str) -> None:
+        """A worker has waited for its crew."""
 
     # --- answers to callers -------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from stepwell_engine import limits
 from stepwell_engine.core import journal as journals
 from stepwell_engine.core.definition import ACTION_KINDS, Definition, Kind, Step
-from stepwell_engine.core.journal import Journal, Record, Stored
+from stepwell_engine.core.journal import Joined, Journal, Output, Record, Stored
 from stepwell_engine.core.outcome import Failed, Outcome, Succeeded
 from stepwell_engine.core.run import Blob, Head, Mail, StepStatus
 from tests.sim.scheduler import Violation
@@ -42,7 +42,7 @@ class Ledger:
     broken: bool
     head: Head
     journal: Journal = field(default_factory=Journal)
-    records: dict[int, Record] = field(default_factory=dict)
+    records: dict[tuple[int, bool], Record] = field(default_factory=dict)
     paged: tuple[Record, ...] = ()
     referred: dict[str, bytes] = field(default_factory=dict)
     executions: list[Execution] = field(default_factory=list)
@@ -98,12 +98,12 @@ def read_records(ledger: Ledger, journal: Journal, meant: Iterable[Blob], read: 
                 raise Violation(1, f"page {page.blob} holds {len(found)} steps, not {page.count}")
             paged = (*paged, *found)
     everything = (*paged, *journal.records)
-    records = {record.ordinal: record for record in everything}
+    records = {record.effect: record for record in everything}
     if len(records) != len(everything):
         raise Violation(1, f"a step is recorded twice: {[one.ordinal for one in everything]}")
-    for ordinal, record in ledger.records.items():
-        if records.get(ordinal) != record:
-            raise Violation(1, f"{record} became {records.get(ordinal)}")
+    for effect, record in ledger.records.items():
+        if records.get(effect) != record:
+            raise Violation(1, f"{record} became {records.get(effect)}")
     for record in everything[len(ledger.records) :]:
         if isinstance(record.output, Stored):
             refer(ledger, record.output.blob, read)
@@ -119,8 +119,10 @@ def refer(ledger: Ledger, name: str, read: Read) -> bytes:
     return data
 
 
-def content(ledger: Ledger, output: bytes | Stored | None) -> bytes | None:
-    """An output, wherever it is kept."""
+def content(ledger: Ledger, output: Output | None) -> bytes | None:
+    """An output, wherever it is kept; None for a join's, which is put together when it is read."""
+    if isinstance(output, Joined):
+        return None
     return ledger.referred[output.blob] if isinstance(output, Stored) else output
 
 
@@ -133,13 +135,13 @@ def check_open(ledger: Ledger, journal: Journal, tried: Execution | None) -> Non
     """The times that govern a begun step stay as they are until it is tried again."""
     for old in ledger.journal.open:
         new = journal.opened(old.ordinal)
-        if new == old or old.ordinal in ledger.records:
+        if new == old or old.effect in ledger.records:
             continue
         if new is None or tried is None or tried.ordinal != old.ordinal:
             raise Violation(2, f"{old} became {new}, and it was not tried")
     for new in journal.open:
         old_attempt = next((o.attempt for o in ledger.journal.open if o.ordinal == new.ordinal), 0)
-        if new.ordinal in ledger.records:
+        if new.effect in ledger.records:
             raise Violation(1, f"{new} is finished and begun")
         step = ledger.definition.steps[new.ordinal]
         if step.kind in ACTION_KINDS:
@@ -177,6 +179,8 @@ def check_finished(
     if record.status is StepStatus.CANCELLED:
         if head.status != "cancelled":
             raise Violation(10, f"{record} in a run that is {head.status}")
+        if tried is not None and (tried.ordinal, tried.attempt) == (record.ordinal, record.attempt):
+            _check_backing_off(step, record, head, tried)
         return
     if step.kind is Kind.SLEEP:
         if record.status is not StepStatus.SUCCEEDED or _too_early(record, step.sleep_for, now):
@@ -213,6 +217,20 @@ def _check_act(
         kept = large or content(ledger, record.output) == outcome.output
         if record.status is not expected or not kept:
             raise Violation(1, f"{record} was recorded for {outcome}")
+    tried.recorded = True
+
+
+def _check_backing_off(step: Step, record: Record, head: Head, tried: Execution) -> None:
+    """An attempt failed, another was to come, but the run was cancelled in between."""
+    outcome = tried.outcome
+    if (
+        not isinstance(outcome, Failed)
+        or not outcome.retryable
+        or record.attempt >= step.max_attempts
+        or not _tells(record, outcome)
+        or tried.ended_at > (head.ended_at or 0) + 2 * SKEW
+    ):
+        raise Violation(10, f"{record} was recorded for {outcome}")
     tried.recorded = True
 
 

@@ -9,16 +9,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stepwell_engine.core import decide as deciding
+from stepwell_engine.core import effects, waits
 from stepwell_engine.core import journal as journals
-from stepwell_engine.core.decide import Decision, Perform
 from stepwell_engine.core.definition import Step
-from stepwell_engine.core.journal import Journal, Packed
-from stepwell_engine.core.outcome import Act
-from stepwell_engine.core.run import Blob, Head, Mail, Status
-from stepwell_engine.core.settle import settle
+from stepwell_engine.core.instructions import Decision, Perform
+from stepwell_engine.core.journal import Journal, Packed, Record
+from stepwell_engine.core.outcome import Succeeded
+from stepwell_engine.core.run import Blob, Head, Mail, Status, StepStatus
+from stepwell_engine.core.transitions import finish_step, succeeded_record
 from stepwell_engine.limits import MINUTE
 from stepwell_engine.ports import Commit, Dispatcher, Done, Due, Runs, Written
-from stepwell_engine.service.advance import Advance, Held
+from stepwell_engine.service.advance import Advance
+from stepwell_engine.service.hold import Hold
 from stepwell_engine.service.starts import Starts
 from tests.sim.ports import SimRuns, Store
 from tests.sim.world import Engine
@@ -138,17 +140,17 @@ class ClosingDropsBlobs(SimRuns):
 # --- the service ------------------------------------------------------------------------------
 
 
-class DispatchFirst(Advance):
-    def _commit(self, held: Held, decision: Decision, now: int, release: bool) -> Held | None:
-        super()._dispatch(held.head, decision, now, release)
-        return super()._commit(held, decision, now, release)
+class DispatchFirst(Hold):
+    def _commit(self, decision: Decision, now: int, release: bool) -> bool:
+        super()._dispatch(decision, now, release)
+        return super()._commit(decision, now, release)
 
-    def _dispatch(self, head: Head, decision: Decision, now: int, release: bool) -> None:
+    def _dispatch(self, decision: Decision, now: int, release: bool) -> None:
         """It is done already."""
 
 
-class NoDispatch(Advance):
-    def _dispatch(self, head: Head, decision: Decision, now: int, release: bool) -> None:
+class NoDispatch(Hold):
+    def _dispatch(self, decision: Decision, now: int, release: bool) -> None:
         """The tick will find it."""
 
 
@@ -160,47 +162,44 @@ class DropsEarlyHints(Advance):
         return super()._claim(run_id, project)
 
 
-class NoClockCheck(Advance):
-    def _act(self, held: Held, act: Act) -> Held | None:
-        return super()._act(replace(held, head=replace(held.head, until=1 << 60)), act)
+class NoClockCheck(Hold):
+    def _secure(self, needed: int) -> int | None:
+        return self._tools.clock.now()
 
 
-class OutcomeThenPosition(Advance):
-    def _commit(self, held: Held, decision: Decision, now: int, release: bool) -> Held | None:
-        before = held.committed.position
+class OutcomeThenPosition(Hold):
+    def _commit(self, decision: Decision, now: int, release: bool) -> bool:
+        before = self._committed.position
         if decision.journal.position > before and isinstance(decision.next, Perform):
             half = replace(decision, journal=replace(decision.journal, position=before))
-            between = super()._commit(held, half, now, release=False)
-            if between is None:
-                return None
-            held = between
-        return super()._commit(held, decision, now, release)
+            if not super()._commit(half, now, release=False):
+                return False
+        return super()._commit(decision, now, release)
 
 
-class ManyStepsInOneWrite(Advance):
-    def _step(self, held: Held, *rest: Any, **named: Any) -> Held | None:
-        return super()._step(replace(held, committed=held.journal), *rest, **named)
+class ManyStepsInOneWrite(Hold):
+    def _unrecorded(self, decision: Decision) -> bool:
+        return super()._unrecorded(decision) and not isinstance(decision.next, Perform)
 
 
-class RefusalForgetsTheOutcome(Advance):
-    def _refused(self, held: Held, head: Head | None) -> Held | None:
-        return super()._refused(replace(held, journal=held.committed, tried=None), head)
+class RefusalForgetsTheOutcome(Hold):
+    def _refused(self, head: Head | None) -> bool:
+        self._journal = self._committed
+        self._tried = []
+        return super()._refused(head)
 
 
-class SettlesTwice(Advance):
-    def _reread(self, held: Held, head: Head) -> Held:
-        stored, tried = super()._reread(held, head), held.tried
-        if tried is None:
-            return stored
-        again = settle(
-            stored.definition,
-            stored.journal,
-            tried.act,
-            tried.outcome,
-            tried.started,
-            tried.finished,
-        )
-        return replace(stored, journal=again)
+class SettlesTwice(Hold):
+    def _refused(self, head: Head | None) -> bool:
+        tried, before = self._tried, self._head.commit
+        goes_on = super()._refused(head)
+        if goes_on and self._head.commit != before:
+            for one in tried:
+                if isinstance(one.outcome, Succeeded):
+                    begun = Record(one.act.ordinal, StepStatus.RETRYING, one.act.attempt)
+                    done = succeeded_record(begun, one.outcome.output, one.finished)
+                    self._journal = finish_step(self._journal, done)
+        return goes_on
 
 
 class ClosesTooEarly(Advance):
@@ -245,6 +244,12 @@ def _governed_by_ready_at(arm: Any) -> Any:
     return look
 
 
+def _attempts_by_ready_at(scene: Any, journal: Journal, todo: Any) -> Any:
+    ends = scene.head.ready_at
+    opened = tuple(replace(record, next_at=ends) for record in journal.open)
+    return _ATTEMPT(scene, replace(journal, open=opened) if opened else journal, todo)
+
+
 def _waits_anew(scene: Any, step: Step, journal: Journal) -> Any:
     """The time limit of a wait begins again with every look."""
     ends = scene.now + step.timeout
@@ -260,16 +265,14 @@ def _pack_without_token(journal: Journal, base: int, token: str, write: int) -> 
     return _PACK(journal, base, "", write)
 
 
-def _always(*_: object) -> bool:
-    return True
-
-
 _PACK = journals.pack
-_WAIT = deciding._wait_for_signal
+_ATTEMPT = effects.attempt_all
+_WAIT = waits.wait_for_signal
 _DECIDE = "stepwell_engine.core.decide."
-_TIMES = tuple(
-    (_DECIDE + name, _governed_by_ready_at(getattr(deciding, name)))
-    for name in ("_sleep", "_action", "_wait_for_signal")
+_TIMES = (
+    (_DECIDE + "sleep", _governed_by_ready_at(waits.sleep)),
+    (_DECIDE + "wait_for_signal", _governed_by_ready_at(waits.wait_for_signal)),
+    (_DECIDE + "attempt_all", _attempts_by_ready_at),
 )
 
 
@@ -288,6 +291,10 @@ def _store(name: str, store: type[Store], *rules: int) -> Mutation:
 
 def _advance(name: str, advance: type[Advance], *rules: int) -> Mutation:
     return Mutation(name, frozenset(rules), Engine(advance=advance))
+
+
+def _hold(name: str, hold: type[Hold], *rules: int) -> Mutation:
+    return Mutation(name, frozenset(rules), Engine(hold=hold))
 
 
 def _patch(name: str, target: str, replacement: object, *rules: int) -> Mutation:
@@ -314,25 +321,21 @@ MUTATIONS = (
     _store("tick forgets what is overdue", OverdueIsForgotten, 3),
     Mutation("blobs after the head", frozenset({1}), Engine(runs=BlobsAfterTheHead)),
     Mutation("closing drops blobs", frozenset({1}), Engine(runs=ClosingDropsBlobs)),
-    _advance("dispatch before commit", DispatchFirst, 3),
+    _hold("dispatch before commit", DispatchFirst, 3),
     Mutation("hint before create", frozenset({3}), Engine(starts=HintBeforeCreate)),
-    _advance("no dispatch", NoDispatch, 3),
+    _hold("no dispatch", NoDispatch, 3),
     _advance("early hints are dropped", DropsEarlyHints, 3),
-    _advance("no clock check before an act", NoClockCheck, 4),
-    _advance("outcome and position in two writes", OutcomeThenPosition, 2),
-    _advance("many steps in one write", ManyStepsInOneWrite, 2, 5),
-    _advance("a refusal forgets the outcome", RefusalForgetsTheOutcome, 5, 10),
+    _hold("no clock check before an act", NoClockCheck, 4),
+    _hold("outcome and position in two writes", OutcomeThenPosition, 2),
+    _hold("many steps in one write", ManyStepsInOneWrite, 2, 5),
+    _hold("a refusal forgets the outcome", RefusalForgetsTheOutcome, 5, 10),
     _advance("closes while the lease is in force", ClosesTooEarly, 10),
-    Mutation(
-        "settles twice",
-        frozenset({1, 2, 5}),
-        Engine(advance=SettlesTwice, patches=(("stepwell_engine.core.settle._is_next", _always),)),
-    ),
+    _hold("settles twice", SettlesTwice, 1, 2, 5),
     Mutation("time limits read from ready_at", frozenset({2, 5, 6}), Engine(patches=_TIMES)),
-    _patch("a wait begins anew", _DECIDE + "_wait_for_signal", _waits_anew, 2, 6),
+    _patch("a wait begins anew", _DECIDE + "wait_for_signal", _waits_anew, 2, 6),
     _patch(
         "expiry without 'no new mail'",
-        "stepwell_engine.service.advance.decide",
+        "stepwell_engine.service.hold.decide",
         _expires_blindly,
         6,
     ),

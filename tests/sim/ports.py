@@ -13,11 +13,11 @@ from stepwell_engine.adapters.memory.hints import MemoryDispatcher
 from stepwell_engine.adapters.memory.runs import MemoryRuns
 from stepwell_engine.core.run import Blob, Head, Mail, Status
 from stepwell_engine.errors import Unavailable
-from stepwell_engine.ports import Commit, Done, Due, Written
+from stepwell_engine.ports import Commit, Delivered, Done, Due, Refused, Written
 from tests.sim.checks import Checks
 from tests.sim.coverage import ANY, Coverage, When
 from tests.sim.faults import Fate, Faults
-from tests.sim.scheduler import Crash, Scheduler
+from tests.sim.scheduler import Scheduler
 
 T = TypeVar("T")
 _PAGE = 2  # entries of due(): small, so that there are several pages
@@ -85,7 +85,7 @@ class Links:
         actor = self.scheduler.current
         if actor is not None and actor.run_id in self.checks.ledgers:
             self.reacts("crash", actor.run_id)
-        raise Crash
+        self.scheduler.die()
 
     def call(self, name: str, run_id: str | None, apply: Callable[[], T], ghost: bool = False) -> T:
         """One call of a port; `ghost`: it may also happen long after the caller gave up."""
@@ -197,20 +197,30 @@ class SimRuns:
         return self._links.call("commit", commit.run_id, apply, ghost=True)
 
     def deliver(
-        self, run_id: str, mail_id: str, mail: Mail, now: int, blob: Blob | None
-    ) -> Written:
-        """A blob, then the mail. No ghosts: without a key a delivery is not repeated."""
+        self,
+        run_id: str,
+        mail_id: str,
+        mail: Mail,
+        now: int,
+        blob: Blob | None,
+        key: str | None = None,
+    ) -> Delivered | Refused:
+        """A blob, then the mail."""
         if blob is not None:
             self._put_blobs(run_id, (blob,))
 
-        def apply() -> Written:
+        def apply() -> Delivered | Refused:
             old = self._store.peek(run_id)
-            written = self._store.deliver(run_id, mail_id, mail, now, None)
-            if isinstance(written, Done) and old is not None:
-                self._checks.delivered(old, written.head, mail_id)
-            return self._noted("deliver", written)
+            written = self._store.deliver(run_id, mail_id, mail, now, None, key)
+            new = self._store.peek(run_id)
+            if old is not None and new is not None and new is not old:
+                self._checks.delivered(old, new, mail_id)
+            self._links.scheduler.note("deliver", written)
+            if new is not old:
+                self._links.reacts("deliver", run_id)
+            return written
 
-        return self._links.call("deliver", run_id, apply)
+        return self._links.call("deliver", run_id, apply, ghost=True)
 
     def cancel(self, run_id: str, now: int) -> Written:
         """End the run."""
@@ -235,6 +245,18 @@ class SimRuns:
             return self._noted("close", written)
 
         return self._links.call("close", run_id, apply, ghost=True)
+
+    def paid(self, run_id: str) -> Written:
+        """The parent was told."""
+
+        def apply() -> Written:
+            old = self._store.peek(run_id)
+            written = self._store.paid(run_id)
+            if isinstance(written, Done) and old is not None:
+                self._checks.paid(old, written.head)
+            return self._noted("paid", written)
+
+        return self._links.call("paid", run_id, apply, ghost=True)
 
     def due(self, before: int, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
         """A page of the index: some entries not there yet, or as it was at an earlier look."""

@@ -10,11 +10,11 @@ import textwrap
 from collections import deque
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, NoReturn
 
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]  # it ships no types
 
-from stepwell_engine.ports import Done, Refused
+from stepwell_engine.ports import Delivered, Done, Refused
 
 _LONGEST_WORD = 160  # characters, in the trace
 EPOCH = 1_700_000_000_000
@@ -37,9 +37,9 @@ class Violation(BaseException):
 
 def _text(word: object) -> str:
     """A word of the trace; a written or a refusing head by what matters in it."""
-    if not isinstance(word, Done | Refused):
+    if not isinstance(word, Done | Delivered | Refused):
         return textwrap.shorten(str(word), _LONGEST_WORD)
-    verdict = "done:" if isinstance(word, Done) else "refused:"
+    verdict = "refused:" if isinstance(word, Refused) else "done:"
     head = word.head
     if head is None:
         return f"{verdict} no run"
@@ -49,19 +49,34 @@ def _text(word: object) -> str:
     return (
         f"{verdict} {head.run_id[-4:]} {head.status} token={head.token} until={until} "
         f"commit={head.commit} revision={head.revision} lost={head.lost} ready_at={ready} "
-        f"wake_at={wake} mail={list(head.mail)}"
+        f"wake_at={wake} mail={list(head.mail)}{' owes' if head.owes else ''}"
     )
 
 
+class Process:
+    """What dies together: a worker and the tasks of its crew, a caller, a tick."""
+
+    __slots__ = ("alive", "members")
+
+    def __init__(self) -> None:
+        self.alive = True
+        self.members: list[Actor] = []
+
+
 class Actor:
-    """A worker's visit to a run, a caller of the API, or a tick."""
+    """A worker's visit to a run, one task of its crew, a caller of the API, or a tick."""
 
-    __slots__ = ("greenlet", "name", "run_id", "token")
+    __slots__ = ("greenlet", "name", "process", "run_id", "token", "turn")
 
-    def __init__(self, name: str, body: Callable[[], None], run_id: str | None, hub: Any) -> None:
+    def __init__(
+        self, name: str, body: Callable[[], None], run_id: str | None, process: Process, hub: Any
+    ) -> None:
         self.name = name
         self.run_id = run_id  # of a worker
         self.token = ""
+        self.turn = 0  # the number of the plan that wakes it; others are out of date
+        self.process = process
+        process.members.append(self)
         self.greenlet = greenlet(body, hub)
 
 
@@ -81,25 +96,50 @@ class Scheduler:
         self._hub = getcurrent()
         self._tasks: list[tuple[int, int, Task]] = []
         self._planned = 0
+        self._doomed: list[Actor] = []
 
     def at(self, when: int, task: Task) -> None:
-        """Plan a task."""
+        """Plan a task; an actor's earlier plan is forgotten."""
         self._planned += 1
+        if isinstance(task, Actor):
+            task.turn = self._planned
         heapq.heappush(self._tasks, (max(when, self.now), self._planned, task))
 
     def spawn(
         self, name: str, body: Callable[[], None], when: int, run_id: str | None = None
     ) -> None:
-        """Plan a new actor; with `run_id` it is a worker."""
-        self.at(when, Actor(name, body, run_id, self._hub))
+        """Plan a new actor in a process of its own; with `run_id` it is a worker."""
+        self.at(when, Actor(name, body, run_id, Process(), self._hub))
 
-    def pause(self, ms: int) -> None:
-        """Let the others run; the calling actor goes on after `ms`."""
+    def fork(self, name: str, body: Callable[[], None], when: int) -> None:
+        """Plan a new actor in the process of the calling one, for the same run and lease."""
+        caller = self.caller()
+        actor = Actor(f"{caller.name}{name}", body, caller.run_id, caller.process, self._hub)
+        actor.token = caller.token
+        self.at(when, actor)
+
+    def caller(self) -> Actor:
+        """The actor whose turn it is."""
         if self.current is None:
-            raise RuntimeError("only an actor can pause")
-        self._planned += 1
-        heapq.heappush(self._tasks, (self.now + ms, self._planned, self.current))
+            raise RuntimeError("only an actor can do this")
+        return self.current
+
+    def pause(self, ms: int | None) -> None:
+        """Let the others run; the calling actor goes on after `ms`, or when it is planned."""
+        actor = self.caller()
+        if not actor.process.alive:
+            raise Crash
+        actor.turn = 0
+        if ms is not None:
+            self.at(self.now + ms, actor)
         self._hub.switch()
+
+    def die(self) -> NoReturn:
+        """The process of the calling actor is gone, with all its actors where they are."""
+        actor = self.caller()
+        actor.process.alive = False
+        self._doomed = [other for other in actor.process.members if other is not actor]
+        raise Crash
 
     def note(self, *words: object) -> None:
         """Add to the trace; the words become text only if somebody reads it."""
@@ -114,19 +154,39 @@ class Scheduler:
 
     def next_at(self) -> int | None:
         """When the next task is due; None if there is none."""
-        return self._tasks[0][0] if self._tasks else None
+        tasks = self._tasks
+        while tasks and _stale(tasks[0]):
+            heapq.heappop(tasks)
+        return tasks[0][0] if tasks else None
 
     def run(self, most: int) -> None:
         """Run until nothing is planned any more; Violation after `most` tasks."""
         tasks = self._tasks
         while tasks:
-            self.now, _, task = heapq.heappop(tasks)
+            entry = heapq.heappop(tasks)
+            if _stale(entry):
+                continue
+            self.now, _, task = entry
             self.events += 1
             if self.events > most:
                 raise Violation(3, f"the world does not come to rest within {most} events")
             if isinstance(task, Actor):
                 self.current = task
                 task.greenlet.switch()
+                self._kill()
             else:
                 self.current = None
                 task()
+
+    def _kill(self) -> None:
+        while self._doomed:
+            self.current = victim = self._doomed.pop(0)
+            victim.turn = 0
+            if victim.greenlet:  # it had begun, and has not ended
+                victim.greenlet.throw(Crash)
+
+
+def _stale(entry: tuple[int, int, Task]) -> bool:
+    """Whether the actor was planned anew since, or died."""
+    _, planned, task = entry
+    return isinstance(task, Actor) and task.turn != planned

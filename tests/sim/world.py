@@ -9,13 +9,16 @@ from stepwell_engine.adapters.memory.hints import MemoryDispatcher
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.limits import MAX_ACTION_TIMEOUT, SECOND
 from stepwell_engine.service import advance as advances
+from stepwell_engine.service import hold as holds
 from stepwell_engine.service.advance import Advance
 from stepwell_engine.service.controls import Controls
+from stepwell_engine.service.hold import Hold
 from stepwell_engine.service.starts import Starts
 from stepwell_engine.service.sweep import Sweep
 from tests.sim.callers import Body, Callers
 from tests.sim.checks import Checks
 from tests.sim.coverage import Coverage
+from tests.sim.crews import SimCrews
 from tests.sim.faults import Faults, draw_profile
 from tests.sim.ledger import SKEW
 from tests.sim.performer import SimPerformer
@@ -38,6 +41,7 @@ class Engine:
     store: type[Store] = Store
     runs: type[SimRuns] = SimRuns
     advance: type[Advance] = Advance
+    hold: type[Hold] = Hold
     starts: type[Starts] = Starts
     patches: tuple[tuple[str, object], ...] = ()
 
@@ -142,14 +146,15 @@ class World:
         dispatcher = SimDispatcher(self._links, self._hints, self._hint_arrives)
         performer = SimPerformer(self._links, self._slots, self._callers.act_started)
         performers = dict.fromkeys(ACTIONS, performer)
-        ids = CountedIds()
+        crews, ids = SimCrews(self._links), CountedIds()
         hosts = []
         for _ in range(_HOSTS):
             clock = HostClock(self._links)
-            advance = engine.advance(runs, catalog, performers, dispatcher, clock, ids)
+            advance = engine.advance(runs, catalog, performers, crews, dispatcher, clock, ids)
             starts = engine.starts(runs, catalog, dispatcher, clock, ids)
             sweep = Sweep(runs, dispatcher, clock, self._period + _LATEST_TICK)
-            hosts.append(Host(clock, advance, starts, Controls(runs, dispatcher, clock), sweep))
+            controls = Controls(runs, dispatcher, clock, ids)
+            hosts.append(Host(clock, advance, starts, controls, sweep))
         return hosts
 
     def run(self) -> None:
@@ -157,7 +162,10 @@ class World:
         self._callers.begin()
         self.scheduler.at(EPOCH + self._faults.profile.ends, self._calm_down)
         self.scheduler.at(EPOCH + self._period, self._tick)
-        with patch.object(advances.log, "disabled", True):
+        with (
+            patch.object(advances.log, "disabled", True),
+            patch.object(holds.log, "disabled", True),
+        ):
             self.scheduler.run(_MOST_EVENTS)
         self.checks.at_rest()
 
@@ -268,13 +276,14 @@ class Found:
 
 def simulate(
     seeds: Iterable[int],
-    engine: Engine = Engine(),
+    engine: Engine = REAL,
     coverage: Coverage | None = None,
     keep: int = 60,
 ) -> Found | None:
     """Run the seeds one after the other; the first violation, or None."""
     coverage = coverage or Coverage()
     with ExitStack() as stack:
+        stack.enter_context(patch.object(advances, "Hold", engine.hold))
         for target, replacement in engine.patches:
             stack.enter_context(patch(target, replacement))
         for seed in seeds:
