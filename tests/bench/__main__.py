@@ -8,7 +8,8 @@ from pathlib import Path
 from rich.console import Console
 
 from examples.order_pipeline.engine import EngineFailed
-from tests.bench.measure import Sizes, Slow, measure
+from tests.bench.client import Slow
+from tests.bench.measure import Sizes, measure
 from tests.bench.report import document, show, write
 
 RESULTS = Path("build/bench.json")

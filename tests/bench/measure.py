@@ -15,6 +15,7 @@ from stepwell_engine.adapters.system import SystemClock
 from tests.bench.client import PATIENCE, KeptApi, Slow, ended, ms
 from tests.bench.disk import commit_ms, fsync_ms
 from tests.bench.fanout import fanouts
+from tests.bench.parked import compare
 from tests.bench.receiver import receiver
 from tests.bench.signals import signals
 
@@ -29,7 +30,8 @@ LOOK_EVERY = 0.01  # seconds
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """How many runs of each measurement, how many rounds of those with many runs, of which the
-    median counts, how many writes of the disk's, how many children a fan-out has."""
+    median counts, how many writes of the disk's, how many children a fan-out has, beside how many
+    parked runs one moves."""
 
     alone: int = 50
     at_once: int = 300
@@ -40,6 +42,7 @@ class Sizes:
     fanouts: int = 15
     children: int = 200
     signals: int = 60
+    parked: int = 100_000
 
 
 def measure(home: Path, sizes: Sizes) -> dict[str, Any]:
@@ -72,6 +75,7 @@ def measure(home: Path, sizes: Sizes) -> dict[str, Any]:
         **_medians(webhooks),
         **_medians(killed),
         "recovery_left": f"{sizes.killed} runs × {1 + AFTER} steps",
+        **compare(home, sizes.parked),
         **disk,
     }
 
