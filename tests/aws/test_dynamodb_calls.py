@@ -181,6 +181,16 @@ def test_an_item_that_would_be_too_large_is_told_apart() -> None:
             update(database)
 
 
+def test_so_is_one_of_a_transaction() -> None:
+    told = "Item size to update has exceeded the maximum allowed size"
+    reasons = [{"Code": "ValidationError", "Message": told}, {"Code": "None"}]
+    error = failed("TransactionCanceledException", CancellationReasons=reasons)
+    database, clock = over(Script(error))
+    with pytest.raises(TooLarge, match="exceeded the maximum"):
+        database.transact("token", [KEY, KEY])
+    assert clock.pauses == []
+
+
 def test_a_refused_condition_gives_what_is_stored() -> None:
     database, clock = over(Script(failed("ConditionalCheckFailedException", Item=KEY)))
     assert update(database) == Rejected(KEY)

@@ -7,6 +7,7 @@ import base64
 import json
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,16 @@ from stepwell_engine.adapters.aws.models import ControlItem, HeadItem, definitio
 from stepwell_engine.core import journal as journals
 from stepwell_engine.core.journal import Journal, Record
 from stepwell_engine.core.run import Blob, Head, Mail, Status, StepStatus
-from stepwell_engine.ports import Commit, Done, Due, Grant, Project, Published, Resource
+from stepwell_engine.ports import (
+    Commit,
+    Delivered,
+    Done,
+    Due,
+    Grant,
+    Project,
+    Published,
+    Resource,
+)
 from tests.aws.moto_home import CONTROL, RUNS, DynamoHome, client
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "aws"
@@ -70,7 +80,25 @@ ENDED = [
     )
 ]
 SLEEPING = Head(run_id(4), "shop", "order", 3, AT, Status.SLEEPING, None, AT + 9, AT + 9)
-HEADS = (FRESH, HELD, WAITING, SLEEPING, *ENDED)
+OLDER_HEADS = (FRESH, HELD, WAITING, SLEEPING, *ENDED)
+CHILD = Head(
+    run_id(5),
+    "shop",
+    "refund",
+    1,
+    AT,
+    Status.FAILED,
+    AT + 7,
+    wake_at=AT + 7,
+    commit=2,
+    journal=b"[1]",
+    parent=HELD.run_id,
+    depth=1,
+    owes=True,
+)
+SIGNAL = Mail("signal", "approved", AT + 14, b"null")
+SENT_TO = Head(run_id(6), "shop", "refund", 1, AT, Status.WAITING, None, AT + 900, AT + 900)
+RECEIVED = replace(SENT_TO, ready_at=0, wake_at=AT + 15, revision=1, mail={"m3": SIGNAL})
 PAGE = Blob(f"p.{TOKEN}.1", b'[[0,"s",1]]')
 BODY = Blob("m.m2", b'{"large":true}')
 
@@ -140,17 +168,30 @@ def put_golden(table: str, items: Sequence[Any]) -> None:
 def test_runs_are_written_as_in_the_golden_file(
     home: DynamoHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for head in HEADS:
+    for head in (*OLDER_HEADS, CHILD, SENT_TO):
         assert home.runs.create(head, [BODY] if head is WAITING else []) == Done(head)
+    delivered = home.runs.deliver(SENT_TO.run_id, "m3", SIGNAL, AT + 15, None, "approval-42")
+    assert delivered == Delivered(RECEIVED, SIGNAL.at)
     home.runs.commit(Commit(HELD.run_id, TOKEN, 1, HELD.journal, blobs=(PAGE,)))
     monkeypatch.setattr(dynamodb_blobs, "CHUNK", 4)
     home.runs.create(FRESH, [Blob("input", b"0123456789")])
     assert as_json(home.items(RUNS)) == golden("runs")
 
 
-def test_runs_of_the_golden_file_are_read(home: DynamoHome) -> None:
+def test_children_debts_and_deliveries_of_the_golden_file_are_read(home: DynamoHome) -> None:
     put_golden(RUNS, golden("runs"))
-    for head in HEADS:
+    assert home.runs.get(CHILD.run_id) == CHILD
+    again = replace(SIGNAL, at=AT + 99)
+    delivered = home.runs.deliver(SENT_TO.run_id, "m4", again, AT + 99, None, "approval-42")
+    assert delivered == Delivered(RECEIVED, SIGNAL.at)
+    assert isinstance(home.runs.paid(CHILD.run_id), Done)
+
+
+# The older file was written when there were no children, no debts, and no places of mail.
+@pytest.mark.parametrize("name", ["runs", "runs_before_children"])
+def test_runs_of_the_golden_files_are_read(home: DynamoHome, name: str) -> None:
+    put_golden(RUNS, golden(name))
+    for head in OLDER_HEADS:
         found = home.runs.get(head.run_id)
         assert found is not None
         assert (found.commit == 2) if head is HELD else (found == head)
@@ -162,22 +203,29 @@ def test_runs_of_the_golden_file_are_read(home: DynamoHome) -> None:
     assert home.runs.blob(WAITING.run_id, BODY.name) == BODY.data
     assert home.runs.blob(FRESH.run_id, "input") == b"0123456789"
     due, _ = home.runs.due(AT + 1_000, None, 10)
-    assert sorted(due, key=lambda one: one.wake_at) == [
+    newer = {CHILD.run_id, SENT_TO.run_id}
+    older = [one for one in due if one.run_id not in newer]
+    assert sorted(older, key=lambda one: one.wake_at) == [
         Due(SLEEPING.run_id, "shop", AT + 9),
         Due(WAITING.run_id, "shop", AT + 100),
     ]
     listed = home.runs.list("shop", "order", None, 100, None)
-    assert {head.run_id for head in listed} == {head.run_id for head in HEADS}
+    assert {head.run_id for head in listed} == {head.run_id for head in OLDER_HEADS}
 
 
-def test_a_run_of_the_golden_file_goes_on(home: DynamoHome) -> None:
-    put_golden(RUNS, golden("runs"))
+@pytest.mark.parametrize("name", ["runs", "runs_before_children"])
+def test_a_run_of_the_golden_files_goes_on(home: DynamoHome, name: str) -> None:
+    put_golden(RUNS, golden(name))
     claimed = home.runs.claim(WAITING.run_id, TOKEN, AT + 100, AT + 60_000)
     assert isinstance(claimed, Done)
+    delivered = home.runs.deliver(WAITING.run_id, "m3", replace(SIGNAL, at=AT), AT, None)
+    assert isinstance(delivered, Delivered)
+    assert delivered.head is not None
+    assert list(delivered.head.mail) == ["m1", "m2", "m3"]
     commit = Commit(WAITING.run_id, TOKEN, 4, b"[]", consumed=("m1",), release=True)
     committed = home.runs.commit(commit)
     assert isinstance(committed, Done)
-    assert list(committed.head.mail) == ["m2"]
+    assert list(committed.head.mail) == ["m2", "m3"]
     assert isinstance(home.runs.cancel(SLEEPING.run_id, AT), Done)
 
 

@@ -1,6 +1,6 @@
 """What only the runs in DynamoDB have: keys, chunks, shards, and other writers in between."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -15,10 +15,11 @@ from stepwell_engine.adapters.aws.dynamodb_writes import TURNS
 from stepwell_engine.adapters.aws.meter_sizes import item_size
 from stepwell_engine.adapters.aws.models import HeadItem
 from stepwell_engine.adapters.system import SystemClock
-from stepwell_engine.core.run import Blob, Mail, Status
+from stepwell_engine.core.run import Blob, Head, Status
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.limits import INLINE_INPUT, KIB, MINUTE, PAGE_ABOVE
 from stepwell_engine.ports import Done, Due, Refused
+from tests.aws.meddled import Meddled, nothing
 from tests.aws.moto_home import RUNS, DynamoHome, client
 from tests.contract.heads import (
     COMMIT,
@@ -31,7 +32,6 @@ from tests.contract.heads import (
     held,
     pages,
     put,
-    some_mail,
 )
 
 LATER = UNTIL + 10_000
@@ -43,32 +43,6 @@ def home() -> Iterator[DynamoHome]:
     opened = DynamoHome()
     yield opened
     opened.close()
-
-
-class Meddled(DynamoDB):
-    """Others write before the calls that are numbered, from 1 on."""
-
-    def __init__(self, *meddlers: Callable[[], object]) -> None:
-        super().__init__(client(), SystemClock())
-        self._meddlers = list(meddlers)
-        self.calls = 0
-
-    def _meddle(self) -> None:
-        self.calls += 1
-        if self._meddlers:
-            self._meddlers.pop(0)()
-
-    def update(self, table: str, key: Item, **arguments: Any) -> Item | Rejected:
-        self._meddle()
-        return super().update(table, key, **arguments)
-
-    def transact(self, token: str, items: Any) -> Any:
-        self._meddle()
-        return super().transact(token, items)
-
-
-def nothing() -> None:
-    """Let a call pass."""
 
 
 # --- keys -------------------------------------------------------------------------------------
@@ -147,53 +121,16 @@ def test_a_blob_is_not_there_before_all_of_its_chunks_are(home: DynamoHome) -> N
     assert home.runs.blob(RUN, "page") == bytes(CHUNK + 1)
 
 
-def test_a_mail_body_is_never_overwritten(home: DynamoHome) -> None:
-    """Not by a repeat, nor after the mail is consumed, when a step's output refers to the body."""
-    put(home.runs, held())
-    mail = Mail("signal", "paid", NOW, None, "m.1")
-    home.runs.deliver(RUN, "1", mail, NOW, Blob("m.1", b"first"))
-    assert isinstance(home.runs.deliver(RUN, "1", mail, NOW, Blob("m.1", b"second")), Refused)
-    home.runs.commit(replace(COMMIT, consumed=("1",)))
-    assert isinstance(home.runs.deliver(RUN, "1", mail, NOW, Blob("m.1", b"third")), Done)
-    assert home.runs.blob(RUN, "m.1") == b"first"
-
-
-def test_a_refused_delivery_leaves_no_body(home: DynamoHome) -> None:
-    put(home.runs, a_head(status=Status.FAILED))
-    mail = Mail("signal", "paid", NOW, None, "m.1")
-    assert isinstance(home.runs.deliver(RUN, "1", mail, NOW, Blob("m.1", b"x")), Refused)
-    assert home.runs.blob(RUN, "m.1") is None
-
-
 def test_an_input_is_never_overwritten(home: DynamoHome) -> None:
     home.runs.create(a_head(input=None), [Blob("input", b"first")])
     home.runs.create(a_head(input=None), [Blob("input", b"second")])
     assert home.runs.blob(RUN, "input") == b"first"
 
 
-def test_mail_that_an_item_has_no_room_for_finds_the_mailbox_full(home: DynamoHome) -> None:
-    class Full(DynamoDB):
-        def update(self, table: str, key: Item, **arguments: Any) -> Item | Rejected:
-            raise TooLarge("Item size to update has exceeded the maximum allowed size")
-
-    head = put(home.runs, a_head())
-    runs = DynamoRuns(Full(client(), SystemClock()), RUNS)
-    assert runs.deliver(RUN, "m", some_mail(), NOW, None) == Refused(head)
-
-
 def test_a_head_that_no_item_can_hold_is_refused_in_words(home: DynamoHome) -> None:
     with pytest.raises(TooLarge, match="exceeded the maximum allowed size"):
         home.runs.create(a_head(journal=bytes(400 * KIB)))
     assert home.runs.get(RUN) is None
-
-
-def test_mail_is_read_in_the_order_of_its_arrival(home: DynamoHome) -> None:
-    put(home.runs, a_head())
-    for mail_id, at in (("z", 1), ("a", 3), ("m", 2), ("b", 3)):
-        home.runs.deliver(RUN, mail_id, Mail("signal", "paid", at, b"1"), NOW, None)
-    head = home.runs.get(RUN)
-    assert head is not None
-    assert list(head.mail) == ["z", "m", "a", "b"]
 
 
 # --- others in between ------------------------------------------------------------------------
@@ -277,6 +214,51 @@ def test_a_key_whose_holders_vanish_one_after_the_other_is_unavailable(home: Dyn
     with pytest.raises(Unavailable, match="idempotency key changed hands"):
         DynamoRuns(database, RUNS).create(a_head("late", idempotency_key="k"))
     assert home.runs.get("late") is None
+
+
+def child(**fields: Any) -> Head:
+    """A run with a parent."""
+    return held(parent="parent", depth=1, **fields)
+
+
+CANCELLED_CHILD: dict[str, Any] = {"status": Status.CANCELLED, "owes": True, "wake_at": NOW}
+
+
+def test_a_cancel_of_a_child_looks_at_it_once_whoever_holds_it(home: DynamoHome) -> None:
+    put(home.runs, child())
+    database = Meddled(nothing, lambda: home.runs.commit(replace(COMMIT, release=True)))
+    written = DynamoRuns(database, RUNS).cancel(RUN, NOW)
+    assert isinstance(written, Done)
+    assert database.calls == 2
+    head = written.head
+    assert (head.owes, head.token, head.wake_at) == (True, None, NOW)
+
+
+def test_an_outcome_is_recorded_although_its_run_pays_meanwhile(home: DynamoHome) -> None:
+    put(home.runs, child(**CANCELLED_CHILD))
+    database = Meddled(nothing, lambda: home.runs.paid(RUN))
+    outcome = replace(COMMIT, expect="cancelled", release=True, wake_at=None)
+    written = DynamoRuns(database, RUNS).commit(outcome)
+    assert isinstance(written, Done)
+    assert database.calls == 3
+    assert (written.head.owes, written.head.wake_at) == (False, None)
+
+
+def test_a_close_sees_that_its_run_pays_meanwhile(home: DynamoHome) -> None:
+    put(home.runs, child(**CANCELLED_CHILD))
+    database = Meddled(nothing, lambda: home.runs.paid(RUN))
+    written = DynamoRuns(database, RUNS).close(RUN, TOKEN, 0, b"settled")
+    assert isinstance(written, Done)
+    assert (written.head.owes, written.head.wake_at) == (False, None)
+
+
+def test_a_payment_sees_that_the_lease_ends_meanwhile(home: DynamoHome) -> None:
+    put(home.runs, child(**CANCELLED_CHILD))
+    outcome = replace(COMMIT, expect="cancelled", release=True, wake_at=None)
+    database = Meddled(nothing, lambda: home.runs.commit(outcome))
+    written = DynamoRuns(database, RUNS).paid(RUN)
+    assert isinstance(written, Done)
+    assert (written.head.owes, written.head.wake_at) == (False, None)
 
 
 # --- indexes ----------------------------------------------------------------------------------

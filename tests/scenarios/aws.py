@@ -13,13 +13,16 @@ from typing import Any, Final
 from functions.api.app import build
 from functions.executor import batch
 from functions.tick import sweep
+from stepwell_engine.adapters.aws.dynamodb_heads import key_of
+from stepwell_engine.adapters.aws.models import HeadItem
 from stepwell_engine.adapters.embedded.postgres import LocalPostgres
+from stepwell_engine.core.run import Mail
 from stepwell_engine.limits import DAY, MINUTE, SECOND
 from stepwell_engine.service.identity import Role
 from stepwell_engine.service.progress import iso
 from stepwell_engine.wiring.aws import ABILITIES, aws
 from tests.aws.installation import HINTS, PREFIX, clients, endpoint, installed, waiting
-from tests.aws.moto_home import RUNS, table
+from tests.aws.moto_home import RUNS, client, table
 from tests.e2e.data_api import DATABASE, serving
 from tests.functions.events import event
 from tests.scenarios.homes import Answer, Home, StoryClock
@@ -113,6 +116,16 @@ class AwsHome(Home):
     def next_due(self) -> int | None:
         """When the next message comes, or the next tick that has something to do."""
         return min((at for at in self._times() if at > self.clock.at), default=None)
+
+    def signal_often(self, workflow: str, run_id: str, signal: str, times: int) -> None:
+        """Leave the mailbox as so many requests would, which take moto minutes."""
+        letters = {str(n): Mail("signal", signal, self.clock.at, b"null") for n in range(times)}
+        client().update_item(
+            TableName=RUNS,
+            Key=key_of(run_id),
+            UpdateExpression="SET m = :mail",
+            ExpressionAttributeValues={":mail": {"M": HeadItem.mail.serialize(letters)}},
+        )
 
     def messages(self, queue: str) -> list[Any]:
         """The bodies of the messages in a queue, as moto has them: SQS lists none."""

@@ -134,6 +134,11 @@ class Home(ABC):
         self.until(lambda: self.run(workflow, run_id)["status"] in ENDED)
         return self.run(workflow, run_id)
 
+    def signal_often(self, workflow: str, run_id: str, signal: str, times: int) -> None:
+        """Send a signal so many times."""
+        for _ in range(times):
+            self.ok("POST", f"/workflows/{workflow}/runs/{run_id}/signals", {"signal": signal})
+
     def messages(self, queue: str) -> list[Any]:
         """The bodies of the messages in a queue, oldest first."""
         return [item["body"] for item in self.ok("GET", f"/queues/{queue}/messages")["items"]]

@@ -71,12 +71,15 @@ def test_a_reader_sees_which_children_are_in_flight(home: Home, receiver: Receiv
     seen: list[dict[str, str]] = []
     reasons: list[str] = []
     first = threading.Lock()
+    looked = threading.Event()
 
     def answer(_: Call) -> Reply:
         if first.acquire(blocking=False):
             run = home.run("wide", run_id)
             seen.append(statuses(run))
             reasons.append(run["reason"])
+            looked.set()
+        looked.wait(30)  # nobody is answered before somebody has looked
         return Reply()
 
     receiver.answer = answer

@@ -165,7 +165,7 @@ class DynamoDB:
         """Write all of `items`, or none.
 
         Empty if they were written; else which of them were rejected, in their order. `token` (at
-        most 36 characters) is the same in every try, and no other transaction's.
+        most 36 characters) is the same in every try, and no other transaction's. TooLarge.
         """
         pauses = self._pauses("TransactWriteItems")
         while True:
@@ -178,6 +178,8 @@ class DynamoDB:
                 codes = {reason["Code"] for reason in reasons} - {"None"}
                 if "ConditionalCheckFailed" in codes:
                     return [_rejected(reason) for reason in reasons]
+                if any(_TOO_LARGE in reason.get("Message", "") for reason in reasons):
+                    raise TooLarge(str(reasons)) from error
                 passing = codes <= _PASSING if codes else _code(error) in _PASSING
                 if not passing:
                     raise _translated(error) from error

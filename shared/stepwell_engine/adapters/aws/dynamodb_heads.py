@@ -52,6 +52,9 @@ def to_item(head: Head, shards: int) -> dict[str, Any]:
         input=head.input,
         idempotency_key=head.idempotency_key,
         test=head.test or None,
+        parent=head.parent,
+        depth=head.depth or None,
+        owes=head.owes or None,
         format=head.format,
     )
     return item.serialize()
@@ -85,6 +88,9 @@ def from_item(stored: Item) -> Head:
         input=item.input,
         idempotency_key=item.idempotency_key,
         test=bool(item.test),
+        parent=item.parent,
+        depth=item.depth or 0,
+        owes=bool(item.owes),
         format=found,
     )
 

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from stepwell_engine.adapters.aws.dynamodb import DynamoDB, Item, TooLarge
+from stepwell_engine.adapters.aws.dynamodb import DynamoDB, Item
 from stepwell_engine.adapters.aws.dynamodb_blobs import Blobs
 from stepwell_engine.adapters.aws.dynamodb_due import DueIndex
 from stepwell_engine.adapters.aws.dynamodb_heads import (
@@ -16,12 +16,12 @@ from stepwell_engine.adapters.aws.dynamodb_heads import (
     readable,
     to_item,
 )
+from stepwell_engine.adapters.aws.dynamodb_mail import Mailboxes
 from stepwell_engine.adapters.aws.dynamodb_writes import TURNS, HeadWrites
 from stepwell_engine.adapters.aws.models import KEY, HeadItem, KeyItem, RunsOfWorkflow
 from stepwell_engine.core.run import Blob, Head, Mail, Status
 from stepwell_engine.errors import Unavailable
-from stepwell_engine.limits import MAX_PENDING_SIGNALS
-from stepwell_engine.ports import Commit, Done, Due, Refused, Written
+from stepwell_engine.ports import Commit, Delivered, Done, Due, Refused, Written
 
 SHARDS: Final = 16  # of the due index
 
@@ -40,6 +40,7 @@ class DynamoRuns:
         self._shards = shards
         self._blobs = Blobs(database, table)
         self._writes = HeadWrites(database, table)
+        self._mailboxes = Mailboxes(database, table, self._blobs)
         self._due = DueIndex(database, table, shards)
 
     def create(self, head: Head, blobs: Sequence[Blob] = ()) -> Written:
@@ -80,18 +81,16 @@ class DynamoRuns:
         return self._writes.commit(commit)
 
     def deliver(
-        self, run_id: str, mail_id: str, mail: Mail, now: int, blob: Blob | None
-    ) -> Written:
-        """Put mail, and wake the run. Mail that an item has no room for finds a full mailbox."""
-        if blob is not None:
-            head = self.get(run_id)
-            if head is None or not _may_deliver(head, mail_id):
-                return Refused(head)
-            self._blobs.put_if_absent(run_id, blob)
-        try:
-            return self._writes.deliver(run_id, mail_id, mail, now)
-        except TooLarge:
-            return Refused(self.get(run_id))
+        self,
+        run_id: str,
+        mail_id: str,
+        mail: Mail,
+        now: int,
+        blob: Blob | None,
+        key: str | None = None,
+    ) -> Delivered | Refused:
+        """Put mail, and wake the run; with a key, once."""
+        return self._mailboxes.deliver(run_id, mail_id, mail, now, blob, key)
 
     def cancel(self, run_id: str, now: int) -> Written:
         """End a live run; its lease stays."""
@@ -100,6 +99,10 @@ class DynamoRuns:
     def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
         """Settle a cancelled run whose lease is over."""
         return self._writes.close(run_id, token, commit, journal)
+
+    def paid(self, run_id: str) -> Written:
+        """The parent has been told."""
+        return self._writes.paid(run_id)
 
     def due(self, before: int, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
         """A page of the heads with wake_at <= before; a last page may be empty."""
@@ -176,10 +179,6 @@ class DynamoRuns:
         heads = {item[RUN_ID]["B"]: from_item(item) for item in found if readable(item)}
         ordered = (heads.get(key[RUN_ID]["B"]) for key in keys)
         return [head for head in ordered if head is not None]
-
-
-def _may_deliver(head: Head, mail_id: str) -> bool:
-    return head.live and len(head.mail) < MAX_PENDING_SIGNALS and mail_id not in head.mail
 
 
 def _key(project: str, workflow: str, key: str) -> bytes:

@@ -4,15 +4,16 @@ These are low-level calls because a refusal must return the item as it stands, a
 a cancelled transaction must be told apart. All names are the model's.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from stepwell_engine.adapters.aws.dynamodb import DynamoDB, Rejected
 from stepwell_engine.adapters.aws.dynamodb_heads import from_item, key_of
 from stepwell_engine.adapters.aws.models import HeadItem, MailAttribute
-from stepwell_engine.core.run import LIVE, Mail, Status
+from stepwell_engine.core.run import LIVE, Head, Status
 from stepwell_engine.errors import Unavailable
-from stepwell_engine.limits import CLOCK_MARGIN, FORMAT, MAX_PENDING_SIGNALS
+from stepwell_engine.limits import CLOCK_MARGIN, FORMAT
 from stepwell_engine.ports import KEEP, Commit, Done, Refused, Written
 
 Values = dict[str, Any]
@@ -30,6 +31,8 @@ _COMMIT: Final = HeadItem.commit.attr_name
 _LOST: Final = HeadItem.lost.attr_name
 _JOURNAL: Final = HeadItem.journal.attr_name
 _MAIL: Final = HeadItem.mail.attr_name
+_PARENT: Final = HeadItem.parent.attr_name
+_OWES: Final = HeadItem.owes.attr_name
 _FORMAT: Final = HeadItem.format.attr_name
 
 
@@ -37,39 +40,73 @@ def _code(status: Status) -> Values:
     return {"S": HeadItem.status.serialize(status)}
 
 
-def _number(value: int) -> Values:
+def number(value: int) -> Values:
+    """A number as a value of DynamoDB's."""
     return {"N": str(value)}
 
 
 _LIVE_CODES: Final = {f":live{i}": _code(status) for i, status in enumerate(sorted(LIVE))}
 _READABLE: Final = f"{_FORMAT} <= :format"
-_IS_LIVE: Final = f"{_STATUS} IN ({', '.join(_LIVE_CODES)}) AND {_READABLE}"
-_LIVE_VALUES: Final = {**_LIVE_CODES, ":format": _number(FORMAT)}
+IS_LIVE: Final = f"{_STATUS} IN ({', '.join(_LIVE_CODES)}) AND {_READABLE}"
+LIVE_VALUES: Final = {**_LIVE_CODES, ":format": number(FORMAT)}
 _IS_CANCELLED: Final = f"{_STATUS} = :cancelled AND {_READABLE}"
-_CANCELLED_VALUES: Final = {":cancelled": _code(Status.CANCELLED), ":format": _number(FORMAT)}
+_CANCELLED_VALUES: Final = {":cancelled": _code(Status.CANCELLED), ":format": number(FORMAT)}
 
-_IS_READY: Final = f"{_IS_LIVE} AND {_READY_AT} <= :now"
+_IS_READY: Final = f"{IS_LIVE} AND {_READY_AT} <= :now"
 _FREE: Final = f"attribute_not_exists({_TOKEN})"
 _HELD: Final = f"attribute_exists({_TOKEN})"
+_IN_DEBT: Final = f"attribute_exists({_OWES})"
+_DEBTLESS: Final = f"attribute_not_exists({_OWES})"
+_IS_CHILD: Final = f"attribute_exists({_PARENT})"
+_IS_ROOT: Final = f"attribute_not_exists({_PARENT})"
 _CLAIM: Final = f"SET {_TOKEN} = :token, {_UNTIL} = :until"
 _CLAIM_LOST: Final = f"{_CLAIM}, {_LOST} = if_not_exists({_LOST}, :zero) + :one"
 _LEASE_IS_OVER: Final = f"{_HELD} AND {_TOKEN} <> :token AND {_UNTIL} < :over"
 _EXTEND: Final = f"SET {_UNTIL} = :until, {_WAKE_AT} = :wake"
 _IS_MINE: Final = f"{_TOKEN} = :token"
 _IS_NEXT: Final = f"{_IS_MINE} AND {_COMMIT} = :commit"
-_DELIVER: Final = (
-    f"SET {_MAIL}.#id = :mail, {_READY_AT} = :zero, {_WAKE_AT} = :now ADD {_REVISION} :one"
-)
-_HAS_ROOM: Final = f"size({_MAIL}) < :most AND attribute_not_exists({_MAIL}.#id)"
-_CANCEL: Final = f"SET {_STATUS} = :cancelled, {_ENDED_AT} = :now ADD {_REVISION} :one"
-_CANCEL_FREE: Final = f"{_CANCEL} REMOVE {_WAKE_AT}"
-_CLOSE: Final = (
-    f"SET {_JOURNAL} = :journal, {_COMMIT} = :next REMOVE {_TOKEN}, {_UNTIL}, {_WAKE_AT}"
-)
+_CANCEL: Final = f"SET {_STATUS} = :cancelled, {_ENDED_AT} = :now"
+_CLOSE: Final = f"SET {_JOURNAL} = :journal, {_COMMIT} = :next REMOVE {_TOKEN}, {_UNTIL}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """One of the forms that a write has; a condition of its own tells which one fits a head."""
+
+    update: str
+    condition: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+_CANCELS: Final = {
+    "child": _Form(
+        f"{_CANCEL}, {_OWES} = :yes, {_WAKE_AT} = :now ADD {_REVISION} :one",
+        f"{IS_LIVE} AND {_IS_CHILD}",
+        {":yes": {"BOOL": True}},
+    ),
+    "held": _Form(
+        f"{_CANCEL} ADD {_REVISION} :one REMOVE {_OWES}",
+        f"{IS_LIVE} AND {_IS_ROOT} AND {_HELD}",
+    ),
+    "free": _Form(
+        f"{_CANCEL} ADD {_REVISION} :one REMOVE {_OWES}, {_WAKE_AT}",
+        f"{IS_LIVE} AND {_IS_ROOT} AND {_FREE}",
+    ),
+}
+_CLOSES: Final = {
+    "in debt": _Form(_CLOSE, f"{_IS_CANCELLED} AND {_IS_NEXT} AND {_IN_DEBT}"),
+    "debtless": _Form(f"{_CLOSE}, {_WAKE_AT}", f"{_IS_CANCELLED} AND {_IS_NEXT} AND {_DEBTLESS}"),
+}
+_PAYMENTS: Final = {
+    "held": _Form(
+        f"SET {_WAKE_AT} = {_UNTIL} REMOVE {_OWES}", f"{_READABLE} AND {_IN_DEBT} AND {_HELD}"
+    ),
+    "free": _Form(f"REMOVE {_OWES}, {_WAKE_AT}", f"{_READABLE} AND {_IN_DEBT} AND {_FREE}"),
+}
 
 
 class HeadWrites:
-    """Claim, extend, commit, deliver, cancel, close, as the port says them."""
+    """Claim, extend, commit, cancel, close, paid, as the port says them."""
 
     def __init__(self, database: DynamoDB, table: str) -> None:
         self._database = database
@@ -78,14 +115,14 @@ class HeadWrites:
     def claim(self, run_id: str, token: str, now: int, until: int) -> Written:
         """Take the lease, of a run that nobody holds, or else one that is over."""
         values = {
-            **_LIVE_VALUES,
+            **LIVE_VALUES,
             ":token": {"S": token},
-            ":until": _number(until),
-            ":now": _number(now),
+            ":until": number(until),
+            ":now": number(now),
         }
         free = f"{_IS_READY} AND {_FREE}"
         over = f"{_IS_READY} AND {_LEASE_IS_OVER}"
-        more = {":over": _number(now - CLOCK_MARGIN), ":zero": _number(0), ":one": _number(1)}
+        more = {":over": number(now - CLOCK_MARGIN), ":zero": number(0), ":one": number(1)}
         for _ in range(TURNS):
             written = self._update(run_id, _CLAIM, free, values)
             head = written.head
@@ -107,88 +144,110 @@ class HeadWrites:
     def extend(self, run_id: str, token: str, until: int, wake_at: int) -> Written:
         """Move the end of a held lease."""
         values = {
-            **_LIVE_VALUES,
+            **LIVE_VALUES,
             ":token": {"S": token},
-            ":until": _number(until),
-            ":wake": _number(wake_at),
+            ":until": number(until),
+            ":wake": number(wake_at),
         }
-        condition = f"{_IS_LIVE} AND {_IS_MINE} AND {_UNTIL} <= :until"
+        condition = f"{IS_LIVE} AND {_IS_MINE} AND {_UNTIL} <= :until"
         return self._update(run_id, _EXTEND, condition, values)
 
     def commit(self, commit: Commit) -> Written:
         """One step forward; the blobs are there already."""
-        sets: Values = {_COMMIT: _number(commit.commit + 1), _JOURNAL: {"B": commit.journal}}
+        sets: Values = {_COMMIT: number(commit.commit + 1), _JOURNAL: {"B": commit.journal}}
         removes: list[str] = []
         if commit.status is not None:
             sets[_STATUS] = _code(commit.status)
         if commit.ready_at is not None:
-            sets[_READY_AT] = _number(commit.ready_at)
+            sets[_READY_AT] = number(commit.ready_at)
         if commit.ended_at is not None:
-            sets[_ENDED_AT] = _number(commit.ended_at)
-        if commit.wake_at is None:
-            removes.append(_WAKE_AT)
-        elif commit.wake_at is not KEEP:
-            sets[_WAKE_AT] = _number(commit.wake_at)
+            sets[_ENDED_AT] = number(commit.ended_at)
+        if commit.owes:
+            sets[_OWES] = {"BOOL": True}
+        if commit.wake_at is not None and commit.wake_at is not KEEP:
+            sets[_WAKE_AT] = number(commit.wake_at)
         if commit.release:
             removes += [_TOKEN, _UNTIL]
         if commit.progress:
             removes.append(_LOST)
-        names = {f"#{i}": mail_id for i, mail_id in enumerate(dict.fromkeys(commit.consumed))}
+        names: dict[str, str] = {}
+        for place, mail_id in enumerate(dict.fromkeys(commit.consumed)):
+            names |= {f"#m{place}": mail_id, f"#p{place}": MailAttribute.place_of(mail_id)}
         removes += [f"{_MAIL}.{name}" for name in names]
         condition, values = (
-            (_IS_LIVE, _LIVE_VALUES)
+            (IS_LIVE, LIVE_VALUES)
             if commit.expect == "live"
             else (_IS_CANCELLED, _CANCELLED_VALUES)
         )
         condition = f"{condition} AND {_IS_NEXT}"
-        values = {**values, ":token": {"S": commit.token}, ":commit": _number(commit.commit)}
+        values = {**values, ":token": {"S": commit.token}, ":commit": number(commit.commit)}
         if commit.revision is not None:
             condition = f"{condition} AND {_REVISION} = :revision"
-            values[":revision"] = _number(commit.revision)
+            values[":revision"] = number(commit.revision)
         values |= {f":{name}": value for name, value in sets.items()}
-        return self._update(commit.run_id, _expression(sets, removes), condition, values, names)
-
-    def deliver(self, run_id: str, mail_id: str, mail: Mail, now: int) -> Written:
-        """Put mail, and wake the run; a large body is there already. TooLarge."""
-        values = {
-            **_LIVE_VALUES,
-            ":mail": MailAttribute.letter(mail),
-            ":now": _number(now),
-            ":zero": _number(0),
-            ":one": _number(1),
-            ":most": _number(MAX_PENDING_SIGNALS),
+        update = _expression(sets, removes)
+        if commit.wake_at is not None:
+            return self._update(commit.run_id, update, condition, values, names)
+        forms = {
+            "in debt": _Form(update, f"{condition} AND {_IN_DEBT}"),
+            "debtless": _Form(
+                _expression(sets, [*removes, _WAKE_AT]), f"{condition} AND {_DEBTLESS}"
+            ),
         }
-        condition = f"{_IS_LIVE} AND {_HAS_ROOM}"
-        return self._update(run_id, _DELIVER, condition, values, {"#id": mail_id})
+        return self._fitting(commit.run_id, forms, "debtless", _by_debt, values, names)
 
     def cancel(self, run_id: str, now: int) -> Written:
-        """End a live run: one that nobody holds has nothing to wake for any more."""
+        """End a live run: one that nobody holds has nothing to wake for but its parent."""
         values = {
-            **_LIVE_VALUES,
+            **LIVE_VALUES,
             ":cancelled": _code(Status.CANCELLED),
-            ":now": _number(now),
-            ":one": _number(1),
+            ":now": number(now),
+            ":one": number(1),
         }
-        update, condition = _CANCEL_FREE, _FREE
-        for _ in range(TURNS):
-            written = self._update(run_id, update, f"{_IS_LIVE} AND {condition}", values)
-            head = written.head
-            if isinstance(written, Done) or head is None or not head.live:
-                return written
-            held = head.token is not None
-            update, condition = (_CANCEL, _HELD) if held else (_CANCEL_FREE, _FREE)
-        raise _restless(run_id)
+        return self._fitting(run_id, _CANCELS, "free", _by_kin, values)
 
     def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
         """Settle a cancelled run whose lease is over."""
         values = {
             **_CANCELLED_VALUES,
             ":token": {"S": token},
-            ":commit": _number(commit),
-            ":next": _number(commit + 1),
+            ":commit": number(commit),
+            ":next": number(commit + 1),
             ":journal": {"B": journal},
         }
-        return self._update(run_id, _CLOSE, f"{_IS_CANCELLED} AND {_IS_NEXT}", values)
+        return self._fitting(run_id, _CLOSES, "debtless", _by_debt, values)
+
+    def paid(self, run_id: str) -> Written:
+        """Forget a debt; the lease of a worker in flight is still to be looked at."""
+        values = {":format": number(FORMAT)}
+        return self._fitting(run_id, _PAYMENTS, "free", _by_lease, values)
+
+    def _fitting(
+        self,
+        run_id: str,
+        forms: Mapping[str, _Form],
+        first: str,
+        choose: Callable[[Head], str],
+        values: Mapping[str, Any],
+        names: Mapping[str, str] | None = None,
+    ) -> Written:
+        """Write the form that fits the head: one head refuses it, and so tells which one does.
+
+        Refused for good is what the form that fits was refused by that very head.
+        """
+        name = first
+        for _ in range(TURNS):
+            form = forms[name]
+            written = self._update(
+                run_id, form.update, form.condition, {**values, **form.values}, names
+            )
+            if isinstance(written, Done) or written.head is None:
+                return written
+            fits = choose(written.head)
+            if fits == name:
+                return written
+            name = fits
+        raise _restless(run_id)
 
     def _update(
         self,
@@ -209,6 +268,18 @@ class HeadWrites:
         if isinstance(written, Rejected):
             return Refused(None if written.item is None else from_item(written.item))
         return Done(from_item(written))
+
+
+def _by_debt(head: Head) -> str:
+    return "in debt" if head.owes else "debtless"
+
+
+def _by_lease(head: Head) -> str:
+    return "free" if head.token is None else "held"
+
+
+def _by_kin(head: Head) -> str:
+    return _by_lease(head) if head.parent is None else "child"
 
 
 def _expression(sets: Iterable[str], removes: Iterable[str]) -> str:

@@ -17,6 +17,7 @@ from stepwell_engine.core.run import Mail, Status
 
 HEAD: Final = "h"  # the sort key of a head; no blob is called so
 KEY: Final = "k"  # the sort key of an idempotency key
+DELIVERY: Final = "s#"  # before the key of a delivery, in its sort key
 EXPIRES: Final = "t"  # the attribute of both tables that holds a TTL, in seconds
 
 _CODES: Final = {
@@ -86,19 +87,36 @@ class StatusAttribute(Attribute[Status]):
 class MailAttribute(Attribute[Mapping[str, Mail]]):
     """A mailbox: a map from ids to lists of kind, name, time, body, blob.
 
-    DynamoDB keeps a map in no order, so it is put in that of arrival when it is read.
+    DynamoDB keeps a map in no order, and clocks differ: beside each mail stands its place, the
+    head's revision when it came. Mail without one, of before there were places, comes first.
     """
 
     attr_type = MAP
 
     def serialize(self, value: Mapping[str, Mail]) -> dict[str, Any]:
-        """The content of a map."""
-        return {mail_id: self.letter(mail) for mail_id, mail in value.items()}
+        """The content of a map; the places are below those of any mail that comes later."""
+        content: dict[str, Any] = {}
+        for place, (mail_id, mail) in enumerate(value.items(), -len(value)):
+            content[mail_id] = self.letter(mail)
+            content[self.place_of(mail_id)] = {"N": str(place)}
+        return content
 
     def deserialize(self, value: Mapping[str, Any]) -> dict[str, Mail]:
         """The mailbox, oldest mail first."""
-        mails = {mail_id: self._mail(letter["L"]) for mail_id, letter in value.items()}
-        return dict(sorted(mails.items(), key=lambda entry: (entry[1].at, entry[0])))
+        places = {key: int(cell["N"]) for key, cell in value.items() if "N" in cell}
+        mails = {key: self._mail(cell["L"]) for key, cell in value.items() if "L" in cell}
+
+        def arrival(entry: tuple[str, Mail]) -> tuple[bool, int, int, str]:
+            mail_id, mail = entry
+            place = places.get(self.place_of(mail_id))
+            return place is not None, place or 0, mail.at, mail_id
+
+        return dict(sorted(mails.items(), key=arrival))
+
+    @staticmethod
+    def place_of(mail_id: str) -> str:
+        """What the place of a mail is called; no mail's id begins so."""
+        return f"~{mail_id}"
 
     @staticmethod
     def letter(mail: Mail) -> dict[str, Any]:
@@ -149,7 +167,7 @@ class HeadItem(Model):
     """The head of a run. What is 0, empty or false by default is left out."""
 
     class Meta:
-        """The table of runs: heads, blobs and idempotency keys."""
+        """The table of runs: heads, blobs, idempotency keys of starts and of deliveries."""
 
         table_name = "runs"
 
@@ -173,6 +191,9 @@ class HeadItem(Model):
     input = BinaryAttribute(attr_name="i", legacy_encoding=False, null=True)
     idempotency_key = UnicodeAttribute(attr_name="y", null=True)
     test = BooleanAttribute(attr_name="q", null=True)
+    parent = RunIdAttribute(attr_name="p", null=True)
+    depth = IntegerAttribute(attr_name="h", null=True)
+    owes = BooleanAttribute(attr_name="z", null=True)
     format = IntegerAttribute(attr_name="f")
 
     runs_of_workflow = RunsOfWorkflow()
@@ -204,6 +225,19 @@ class KeyItem(Model):
     key = BinaryAttribute(hash_key=True, attr_name="r", legacy_encoding=False)
     kind = UnicodeAttribute(range_key=True, attr_name="k", default=KEY)
     holder = RunIdAttribute(attr_name="h")
+
+
+class DeliveryItem(Model):
+    """The idempotency key of a delivery to a run, and when the mail came."""
+
+    class Meta:
+        """Beside the head of its run."""
+
+        table_name = "runs"
+
+    run_id = RunIdAttribute(hash_key=True, attr_name="r")
+    name = UnicodeAttribute(range_key=True, attr_name="k")
+    at = IntegerAttribute(attr_name="c")
 
 
 class ControlItem(Model):

@@ -1,0 +1,34 @@
+"""A DynamoDB that others write to between two calls of one method."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stepwell_engine.adapters.aws.dynamodb import DynamoDB, Item, Rejected
+from stepwell_engine.adapters.system import SystemClock
+from tests.aws.moto_home import client
+
+
+class Meddled(DynamoDB):
+    """Others write before the calls that are numbered, from 1 on."""
+
+    def __init__(self, *meddlers: Callable[[], object]) -> None:
+        super().__init__(client(), SystemClock())
+        self._meddlers = list(meddlers)
+        self.calls = 0
+
+    def _meddle(self) -> None:
+        self.calls += 1
+        if self._meddlers:
+            self._meddlers.pop(0)()
+
+    def update(self, table: str, key: Item, **arguments: Any) -> Item | Rejected:
+        self._meddle()
+        return super().update(table, key, **arguments)
+
+    def transact(self, token: str, items: Sequence[Item]) -> Sequence[Rejected | None]:
+        self._meddle()
+        return super().transact(token, items)
+
+
+def nothing() -> None:
+    """Let a call pass."""
