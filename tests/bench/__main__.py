@@ -10,9 +10,11 @@ from rich.console import Console
 from examples.order_pipeline.engine import EngineFailed
 from tests.bench.client import Slow
 from tests.bench.measure import Sizes, measure
-from tests.bench.report import document, show, write
+from tests.bench.parked_dynamodb import compare
+from tests.bench.report import DYNAMODB, EMBEDDED, document, show, show_dynamodb, write
 
 RESULTS = Path("build/bench.json")
+PARKED = 300  # runs in DynamoDB's tables
 
 
 def main() -> int:
@@ -28,8 +30,11 @@ def main() -> int:
         except (Slow, EngineFailed) as error:
             console.print(str(error), style="bold red", markup=False, soft_wrap=True)
             return 1
-    write(RESULTS, measured)
+    write(RESULTS, EMBEDDED, measured)
     show(console, measured)
+    on_dynamodb = compare(PARKED)
+    write(RESULTS, DYNAMODB, on_dynamodb)
+    show_dynamodb(console, on_dynamodb)
     console.print(f"Written to {RESULTS}.")
     return 0
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from tests.bench.fanout import STEP_MS, target_ms
 from tests.bench.measure import Sizes
 
-HOME = "embedded"
+EMBEDDED, DYNAMODB = "embedded", "dynamodb"  # sections of the file
 # What is to be reached on a machine with two cores: the figure, and whether less is better.
 TARGETS: dict[str, tuple[float, bool]] = {
     "ms_per_step": (1.0, True),
@@ -76,11 +76,11 @@ def document(figures: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, 
     }
 
 
-def write(path: Path, measured: Mapping[str, Any]) -> None:
-    """Put the document under `embedded`; what else is in the file stays."""
+def write(path: Path, section: str, measured: Mapping[str, Any]) -> None:
+    """Put the document under the name of its section; what else is in the file stays."""
     found = json.loads(path.read_text("utf-8")) if path.exists() else {}
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(found | {HOME: measured}, indent=2, ensure_ascii=False)
+    text = json.dumps(found | {section: measured}, indent=2, ensure_ascii=False)
     path.write_text(text + "\n", "utf-8")
 
 
@@ -102,6 +102,16 @@ def show(console: Console, measured: Mapping[str, Any]) -> None:
         shown = f"{value:,.2f}" if isinstance(value, float) else str(value)
         table.add_row(text, shown, *_target(name, value))
     console.print(table)
+
+
+def show_dynamodb(console: Console, measured: Mapping[str, Any]) -> None:
+    """One line for each figure."""
+    for name, target in measured["targets"].items():
+        reached = "[green]reached[/green]" if measured[name] <= target else "[red]missed[/red]"
+        console.print(
+            f"DynamoDB, {name.removeprefix('parked_')} of a run, {measured['sizes']['parked']} "
+            f"parked / none: {measured[name]:.2f} ≤ {target:g} {reached}"
+        )
 
 
 def _target(name: str, value: Any) -> tuple[str, str]:

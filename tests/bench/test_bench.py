@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.bench.measure import Sizes, measure
-from tests.bench.report import TARGETS, TEXTS, document, show, write
+from tests.bench.report import EMBEDDED, TARGETS, TEXTS, document, show, show_dynamodb, write
 
 MAY_BE_0 = ("signal_ms", "parked_plans_changed")
 TINY = Sizes(
@@ -27,7 +27,7 @@ def test_a_tiny_edition_writes_every_figure_and_keeps_what_others_wrote(tmp_path
     results.write_text('{"other": {"a": 1}}')
 
     measured = document(measure(tmp_path, TINY), asdict(TINY))
-    write(results, measured)
+    write(results, EMBEDDED, measured)
 
     found = json.loads(results.read_text())
     assert found["other"] == {"a": 1}
@@ -50,3 +50,15 @@ def test_the_table_names_every_figure_and_says_whether_the_target_was_reached() 
     lines = {line.strip()[:11]: line for line in shown.splitlines()}
     assert "missed" in lines["ms per step"]
     assert "reached" in lines["seconds fro"]
+
+
+def test_a_run_that_costs_more_beside_parked_ones_misses_its_target() -> None:
+    console = Console(record=True, width=120)
+    targets = {"parked_calls": 1.0, "parked_units": 1.0}
+    ratios = {"parked_calls": 1.0, "parked_units": 1.01}
+
+    show_dynamodb(console, {**ratios, "targets": targets, "sizes": {"parked": 300}})
+
+    calls, units = console.export_text().splitlines()
+    assert calls.endswith("calls of a run, 300 parked / none: 1.00 ≤ 1 reached")
+    assert units.endswith("units of a run, 300 parked / none: 1.01 ≤ 1 missed")
