@@ -101,16 +101,18 @@ def event_of(
 ) -> JsonObject:
     """The event for a request. `now` in ms; `headers` lower-cased and joined.
 
-    As with API Gateway the path is decoded, the query string is not, and cookies are apart.
+    As with API Gateway the query string is not decoded, and cookies are apart. Nor is the path,
+    unlike there: a name with a slash would pass for two.
     """
     plain = dict(headers)
     cookies = plain.pop("cookie", "")
     query = scope["query_string"].decode("latin-1")
+    path = scope["raw_path"].decode("latin-1")
     client = scope.get("client")
     event: JsonObject = {
         "version": "2.0",
         "routeKey": "$default",
-        "rawPath": scope["path"],
+        "rawPath": path,
         "rawQueryString": query,
         "headers": plain,
         "requestContext": {
@@ -120,7 +122,7 @@ def event_of(
             "domainPrefix": "local",
             "http": {
                 "method": scope["method"],
-                "path": scope["path"],
+                "path": path,
                 "protocol": f"HTTP/{scope['http_version']}",
                 "sourceIp": client[0] if client else "",
                 "userAgent": plain.get("user-agent", ""),

@@ -41,14 +41,19 @@ def build(services: Services) -> Handler:
 
 
 class _Event(APIGatewayProxyEventV2):
-    """The event with its path decoded, without the stage."""
+    """The event with its path decoded, without the stage.
+
+    In its segments slashes and percent signs stay encoded: a name with a slash is not two names.
+    """
 
     @property
     def path(self) -> str:
         raw, stage = self.raw_path, self.request_context.stage
         if stage != "$default":
             raw = raw.removeprefix(f"/{stage}")
-        return unquote(raw)
+        return "/".join(
+            unquote(one).replace("%", "%25").replace("/", "%2F") for one in raw.split("/")
+        )
 
 
 class _Resolver(APIGatewayHttpResolver):
@@ -75,7 +80,7 @@ def _resolver(services: Services) -> _Resolver:
     def no_route(_: NotFoundError) -> Response[str]:
         event = resolver.current_event
         path = event.path
-        allowed = sorted({route.method for route in ROUTES if route.pattern.match(path)})
+        allowed = routing.methods(ROUTES, path)
         return _response(problems.no_route(event.http_method, path, allowed))
 
     def failed(error: Exception) -> Response[str]:
@@ -91,7 +96,8 @@ def _endpoint(
     resolver: _Resolver, route: Route, services: Services
 ) -> Callable[..., Response[str]]:
     def call(**path: str) -> Response[str]:
-        return _response(_serve(route, services, resolver.current_event, path))
+        names = {name: unquote(value) for name, value in path.items()}
+        return _response(_serve(route, services, resolver.current_event, names))
 
     return call
 

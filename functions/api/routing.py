@@ -5,7 +5,7 @@ it has parameters of these names; their annotations are the models that they are
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import get_annotations
@@ -86,6 +86,13 @@ class Routes(list[Route]):
             return endpoint
 
         return register
+
+
+def methods(routes: Iterable[Route], path: str) -> list[str]:
+    """What the path takes. A fixed word goes before a name that it could be, too."""
+    found = [route for route in routes if route.pattern.match(path)]
+    fewest = min((route.pattern.groups for route in found), default=0)
+    return sorted({route.method for route in found if route.pattern.groups == fewest})
 
 
 def pattern(path: str) -> re.Pattern[str]:

@@ -189,8 +189,8 @@ def test_refuses_steps_that_are_no_objects(entry: object) -> None:
 def test_a_definition_has_1_to_200_steps() -> None:
     steps = [queue(f"s{at}") for at in range(201)]
     assert found(*steps[:1]) == found(*steps[:200]) == []
-    assert only(*steps) == (None, "steps must have 1 to 200 steps, not 201")
-    assert only() == (None, "steps must have 1 to 200 steps, not 0")
+    assert only(*steps) == (None, "steps must be a list of 1 to 200 steps, not of 201")
+    assert only() == (None, "steps must be a list of 1 to 200 steps, not of 0")
 
 
 def test_a_fanout_has_1_to_200_children() -> None:
@@ -200,7 +200,7 @@ def test_a_fanout_has_1_to_200_children() -> None:
     for bad, count in ((children, 201), ([], 0)):
         assert only(*paired(step("fanout", children=bad))) == (
             "a",
-            f"children must have 1 to 200 steps, not {count}",
+            f"children must be a list of 1 to 200 steps, not of {count}",
         )
 
 
@@ -381,7 +381,7 @@ def test_the_number_of_violations_told_is_bounded() -> None:
 
 def test_too_many_steps_are_told_with_their_number() -> None:
     faults = check({"steps": [None] * 100_000}, "flow")
-    assert faults[0] == Violation(None, "steps must have 1 to 200 steps, not 100,000")
+    assert faults[0] == Violation(None, "steps must be a list of 1 to 200 steps, not of 100,000")
 
 
 def test_every_pair_of_kinds_side_by_side_is_refused_only_for_its_pairing() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from stepwell_engine.service.identity import Role
 from tests.functions.events import event
-from tests.functions.home import PROJECT, Home, refused
+from tests.functions.home import PROJECT, Answer, Home, refused
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_an_unknown_path_is_404(home: Home, path: str) -> None:
         ("OPTIONS", f"{PROJECT}/workflows/orders", "GET, PATCH, PUT"),
         ("DELETE", f"{PROJECT}/workflows/orders", "GET, PATCH, PUT"),
         ("PUT", f"{PROJECT}/workflows/orders/runs", "GET, POST"),
-        ("get", f"{PROJECT}/queues/q/messages/receive", "DELETE, POST"),
+        ("get", f"{PROJECT}/queues/q/messages/receive", "POST"),
     ],
 )
 def test_a_wrong_method_is_405_and_says_which_are_right(
@@ -72,6 +72,21 @@ def test_a_path_that_was_not_decoded_is_decoded(home: Home) -> None:
     request = event("GET", "/v1/health")
     request["rawPath"] = "/v1/%68ealth"
     assert home.send(request).status == 200
+
+
+@pytest.mark.parametrize("slash", ["%2F", "%2f"])
+def test_a_slash_in_a_name_does_not_part_the_path(home: Home, slash: str) -> None:
+    def ask(path: str) -> Answer:
+        request = event("GET", "/", token=home.tokens[Role.OWNER])
+        request["rawPath"] = path
+        return home.send(request)
+
+    assert ask("/v1/projects/demo/queues").status == 200
+    assert "%2Fqueues" in refused(ask(f"/v1/projects/demo{slash}queues"), "not_found")
+    text = refused(ask(f"/v1/projects/demo/queues/a{slash}b"), "not_found")
+    assert 'there is no queue "a/b"' in text
+    text = refused(ask("/v1/projects/demo/queues/a%252Fb"), "not_found")
+    assert 'there is no queue "a%2Fb"' in text
 
 
 def test_what_nobody_foresaw_is_logged_and_not_told(

@@ -29,7 +29,7 @@ def test_a_list_shows_100_runs_unless_told_otherwise(home: Home) -> None:
     assert len(home.call("GET", RUNS, query={"cursor": page["next_cursor"]}).body["items"]) == 1
 
 
-@pytest.mark.parametrize("limit", ["0", "101", "-1", "x", ""])
+@pytest.mark.parametrize("limit", ["0", "101", "-1", "x", "", "1_0", "+5", " 5", "5.0", "-"])
 def test_a_page_has_1_to_100_items(home: Home, limit: str) -> None:
     home.publish()
     answer = home.call("GET", RUNS, query={"limit": limit})
@@ -273,3 +273,18 @@ def test_a_newer_definition_is_503(home: Home, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(limits, "FORMAT", 0)
     answer = home.call("GET", "/workflows/orders")
     assert "upgrade this installation" in refused(answer, "unavailable")
+
+
+@pytest.mark.parametrize("given", ["yes", "1", "True", "TRUE", "on", ""])
+@pytest.mark.parametrize(
+    ("method", "path", "name"),
+    [
+        ("GET", "/queues/q/messages", "archived"),
+        ("PUT", "/workflows/orders", "validate"),
+        ("POST", "/workflows/orders/runs/a/cancel", "cascade"),
+    ],
+)
+def test_a_flag_is_true_or_false(home: Home, given: str, method: str, path: str, name: str) -> None:
+    answer = home.call(method, path, {} if method == "PUT" else None, query={name: given})
+    text = refused(answer, "invalid_request")
+    assert f"?{name} must be true or false" in text

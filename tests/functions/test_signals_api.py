@@ -61,7 +61,7 @@ def test_a_payload_has_at_most_32_kib(home: Home, waiting: str, over: int, statu
     answer = send(home, waiting, payload="x" * (limits.MAX_SIGNAL_PAYLOAD - 2 + over))
     assert answer.status == status
     if over:
-        assert "32769 bytes" in refused(answer, "payload_too_large")
+        assert "32,769 bytes" in refused(answer, "payload_too_large")
         assert home.run(waiting)["status"] == "waiting"
 
 

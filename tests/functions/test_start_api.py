@@ -46,7 +46,7 @@ def test_an_input_has_at_most_256_kib_of_compact_json(home: Home) -> None:
     assert home.run(home.start(input=fits))["input"] == fits
     answer = home.call("POST", RUNS, {"input": fits + "x"})
     assert answer.status == 413
-    assert "262144" in refused(answer, "payload_too_large")
+    assert "262,144" in refused(answer, "payload_too_large")
     assert len(home.call("GET", RUNS).body["items"]) == 1
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -68,7 +69,8 @@ class Exchange:
             "type": "http",
             "http_version": "1.1",
             "method": method,
-            "path": path,
+            "path": unquote(path),
+            "raw_path": path.encode(),
             "query_string": query,
             "headers": headers or [],
             "client": ("127.0.0.1", 50_000),
@@ -109,7 +111,7 @@ def body(*chunks: bytes) -> list[JsonObject]:
 def test_an_event_has_the_shape_of_payload_format_2_0(threads: Threads) -> None:
     exchange = Exchange(threads, OK).run(
         "POST",
-        "/v1/projects/demo/workflows/a b/runs",
+        "/v1/projects/demo/workflows/a%20b/runs",
         b"wait=5&tag=a%20b&tag=c&empty=",
         [
             (b"host", b"127.0.0.1:8787"),
@@ -126,7 +128,7 @@ def test_an_event_has_the_shape_of_payload_format_2_0(threads: Threads) -> None:
     assert exchange.event == {
         "version": "2.0",
         "routeKey": "$default",
-        "rawPath": "/v1/projects/demo/workflows/a b/runs",
+        "rawPath": "/v1/projects/demo/workflows/a%20b/runs",
         "rawQueryString": "wait=5&tag=a%20b&tag=c&empty=",
         "cookies": ["a=1", "b=2"],
         "headers": {
@@ -144,7 +146,7 @@ def test_an_event_has_the_shape_of_payload_format_2_0(threads: Threads) -> None:
             "domainPrefix": "local",
             "http": {
                 "method": "POST",
-                "path": "/v1/projects/demo/workflows/a b/runs",
+                "path": "/v1/projects/demo/workflows/a%20b/runs",
                 "protocol": "HTTP/1.1",
                 "sourceIp": "127.0.0.1",
                 "userAgent": "test/1",
@@ -274,6 +276,7 @@ def test_a_slow_body_holds_no_thread(threads: Threads) -> None:
                 "http_version": "1.1",
                 "method": "PUT",
                 "path": path,
+                "raw_path": path.encode(),
                 "query_string": b"",
                 "headers": [],
                 "client": None,

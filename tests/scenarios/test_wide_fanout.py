@@ -34,7 +34,7 @@ def test_outputs_that_are_too_large_together_fail_the_join(home: Home, receiver:
     run = home.finish("page", run_id)
     assert (run["status"], run["compensation"]) == ("failed", {"state": "compensated"})
     assert home.step("page", run_id, "joined")["code"] == "output_too_large"
-    assert "262144" in run["last_error"]
+    assert "262,144" in run["last_error"]
     shown = statuses(run)
     assert (shown["one"], shown["two"], shown["joined"]) == ("succeeded", "succeeded", "failed")
     assert len(receiver.at("/undo")) == 1

@@ -48,8 +48,8 @@ def join(scene: Scene, step: Step, journal: Journal) -> Turn:
         return attempt_all(scene, journal, todo)
     if journal.size > limits.MAX_OUTPUT:
         text = (
-            f"the outputs of the children have {journal.size} bytes of JSON together, "
-            f"at most {limits.MAX_OUTPUT} are kept"
+            f"the outputs of the children have {journal.size:,} bytes of JSON together, "
+            f"at most {limits.MAX_OUTPUT:,} are kept"
         )
         return Turn(fail_step(journal, record, text, "output_too_large", scene.now))
     done = replace(record, status=StepStatus.SUCCEEDED, finished_at=scene.now, output=Joined())

@@ -128,8 +128,8 @@ def _begun(journal: Journal, act: Act, started: int) -> Record:
 def _bounded(outcome: Outcome) -> Outcome:
     if isinstance(outcome, Succeeded) and len(outcome.output or b"") > limits.MAX_OUTPUT:
         text = (
-            f"the output has {len(outcome.output or b'')} bytes of JSON, "
-            f"at most {limits.MAX_OUTPUT} are kept"
+            f"the output has {len(outcome.output or b''):,} bytes of JSON, "
+            f"at most {limits.MAX_OUTPUT:,} are kept"
         )
         return Failed(text, "output_too_large", retryable=False)
     return outcome

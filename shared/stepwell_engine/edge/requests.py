@@ -6,7 +6,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, NotRequired, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, with_config
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    with_config,
+)
 from typing_extensions import TypedDict
 
 from stepwell_engine import limits
@@ -18,6 +26,23 @@ Json = Any
 # Fields whose values a service checks: their schema is shown only.
 _TEXT: Final = WithJsonSchema({"type": "string"})
 _TEXTS: Final = WithJsonSchema({"type": "array", "items": {"type": "string"}})
+
+
+def _digits(text: str) -> str:
+    """Python would also take 1_0, +5 and 5.0 for whole numbers."""
+    if not (text.isascii() and text.removeprefix("-").isdecimal()):
+        raise ValueError("a whole number")
+    return text
+
+
+def _true_or_false(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError("true or false")
+    return text == "true"
+
+
+_Number = Annotated[int, BeforeValidator(_digits)]
+_Flag = Annotated[bool, BeforeValidator(_true_or_false)]
 
 
 class Body(BaseModel):
@@ -142,7 +167,9 @@ class Page(Query):
     """One page of a list."""
 
     cursor: str | None = Field(None, description="The next_cursor of the previous page.")
-    limit: int = Field(limits.MAX_PAGE, ge=1, le=limits.MAX_PAGE, description="Items of a page.")
+    limit: _Number = Field(
+        limits.MAX_PAGE, ge=1, le=limits.MAX_PAGE, description="Items of a page."
+    )
 
 
 class RunPage(Page):
@@ -160,19 +187,19 @@ class RunPage(Page):
 class MessagePage(Page):
     """One page of a queue's messages."""
 
-    archived: bool = Field(False, description="The messages of the archive instead.")
+    archived: _Flag = Field(False, description="The messages of the archive instead.")
 
 
 class Cancel(Query):
     """What else to cancel."""
 
-    cascade: bool = Field(False, description="Cancel the child runs that the run waits for, too.")
+    cascade: _Flag = Field(False, description="Cancel the child runs that the run waits for, too.")
 
 
 class Wait(Query):
     """How long to wait for the end of a run."""
 
-    wait: int = Field(
+    wait: _Number = Field(
         0, ge=0, le=limits.MAX_WAIT, description="Seconds to wait for the run to end."
     )
 
@@ -180,7 +207,7 @@ class Wait(Query):
 class Publish(Query):
     """How to publish."""
 
-    validate_only: bool = Field(
+    validate_only: _Flag = Field(
         False, alias="validate", description="Check the definition and store nothing."
     )
 
@@ -277,6 +304,8 @@ def _place(loc: Sequence[str | int], is_query: bool) -> str:
 
 def _right(kind: str, context: Mapping[str, Any]) -> str | None:
     match kind:
+        case "value_error":
+            return str(context["error"])
         case "int_type" | "int_parsing" | "int_from_float" | "int_parsing_size":
             return "a whole number"
         case "bool_type" | "bool_parsing":

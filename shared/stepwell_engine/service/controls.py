@@ -131,8 +131,8 @@ def _check(name: str, payload: bytes, key: str | None) -> None:
     if len(payload) > limits.MAX_SIGNAL_PAYLOAD:
         raise Problem(
             "payload_too_large",
-            f"the signal's payload has {len(payload)} bytes of JSON, "
-            f"at most {limits.MAX_SIGNAL_PAYLOAD} are allowed",
+            f"the signal's payload has {len(payload):,} bytes of JSON, "
+            f"at most {limits.MAX_SIGNAL_PAYLOAD:,} are allowed",
         )
 
 

@@ -93,7 +93,7 @@ def _check(data: bytes, key: str | None) -> None:
     if len(data) > limits.MAX_INPUT:
         raise Problem(
             "payload_too_large",
-            f"input has {len(data)} bytes of JSON, at most {limits.MAX_INPUT} are allowed",
+            f"input has {len(data):,} bytes of JSON, at most {limits.MAX_INPUT:,} are allowed",
         )
     check_key(key)
 
