@@ -8,19 +8,27 @@ from typing import Protocol
 from stepwell_engine import limits
 from stepwell_engine.core import jsonvalue
 from stepwell_engine.core.definition import Kind
+from stepwell_engine.core.outcome import Act
+from stepwell_engine.core.run import StepStatus
 from stepwell_engine.errors import Problem, Unavailable
 from stepwell_engine.ports import Clock
 from stepwell_engine.service.controls import Controls
 from stepwell_engine.service.starts import Starts
+from tests.sim.answers import Answers
+from tests.sim.definitions import PROJECT, SIGNALS
+from tests.sim.ledger import Ledger
 from tests.sim.ports import Links
 from tests.sim.scheduler import EPOCH
-from tests.sim.workload import PROJECT, SIGNALS, Slot, Start, noise
+from tests.sim.workload import Slot, Start, noise
 
 _TRIES = 3
 _FULL = limits.INLINE_MAIL
 _SIGNAL_SIZES = (20, _FULL - 20, _FULL, _FULL, _FULL, _FULL + 1, 5_000)  # bytes of a payload
+_KEYS = 3  # idempotency keys of the signals of a run
 _SOON = 40  # ms
+_THE_NEXT_ATTEMPT = 5_000  # ms
 _BEFORE_THE_NEXT = 50_000  # ms
+_NO_WRITES = ("crash", "page", "launch")
 
 
 class ApiHost(Protocol):
@@ -43,15 +51,18 @@ SpawnCaller = Callable[[str, Body, int, Callable[[], None]], None]
 class Callers:
     """Plans the calls of a seed, and more of them as the runs go on."""
 
-    def __init__(self, links: Links, slots: Sequence[Slot], spawn: SpawnCaller) -> None:
+    def __init__(
+        self, links: Links, slots: Sequence[Slot], answers: Answers, spawn: SpawnCaller
+    ) -> None:
         """`spawn` plans a caller: its name, what it does on some host, when, and what if the
         host crashes meanwhile.
         """
         self._links = links
         self._slots = {slot.workflow: slot for slot in slots}
+        self._answers = answers
         self._spawn_caller = spawn
         self._mail = count(1)
-        self._acts: dict[str, int] = {}
+        self._acts: dict[tuple[str, bool], int] = {}
         self._cancelled: set[str] = set()
 
     def begin(self) -> None:
@@ -60,9 +71,10 @@ class Callers:
             for start in slot.starts:
                 self._plan_start(slot.workflow, start, EPOCH + start.at, tries=3)
             for at, signal in slot.signals:
-                self._spawn("signal", partial(self._signal, slot.workflow, signal), EPOCH + at)
+                body = partial(self._signal_all, slot, signal)
+                self._spawn("signal", body, EPOCH + at)
             if slot.cancel is not None and slot.cancel[0] == "at":
-                body = partial(self._cancel, slot.workflow)
+                body = partial(self._cancel_all, slot)
                 self._spawn("cancel", body, EPOCH + slot.cancel[1])
 
     # --- reactions ----------------------------------------------------------------------------
@@ -72,53 +84,82 @@ class Callers:
         ledger = self._links.checks.ledgers[run_id]
         slot = self._slots[ledger.head.workflow]
         parked = what == "commit" and ledger.head.live and ledger.head.token is None
-        if slot.cancel is not None:
-            how, which = slot.cancel
-            if how == "write" and ledger.writes == which and what not in ("crash", "page"):
-                self._cancel_soon(run_id)
-            elif how == what or (how == "parked" and parked):
-                self._cancel_soon(run_id, _BEFORE_THE_NEXT if what == "crash" else 0)
+        self._maybe_cancel(what, ledger, slot, parked)
         waits = ledger.step.signal if ledger.step is not None else None
         if what == "page" and self._random() < slot.prompt:
-            self._signal_soon(slot, waits or SIGNALS[int(self._random() * len(SIGNALS))])
+            self._signal_soon(ledger, waits or SIGNALS[int(self._random() * len(SIGNALS))])
         if what == "claim" and waits is not None and self._random() < slot.last_minute:
-            self._signal_soon(slot, waits, most=1)
+            self._signal_soon(ledger, waits, most=1)
         if parked and ledger.kind == Kind.WAIT_FOR_SIGNAL:
-            self._signal_waiting(run_id, slot)
+            self._signal_waiting(ledger, slot)
+        if parked and ledger.kind == Kind.SUBWORKFLOW:
+            self._child_is_late(ledger, slot)
+        parent = self._links.checks.ledgers.get(ledger.head.parent or "")
+        if parent is not None and what == "commit" and not ledger.head.live:
+            self._maybe_cancel("child ends", parent, self._slots[parent.head.workflow], False)
 
-    def act_started(self, run_id: str, lasts: int) -> None:
+    def _maybe_cancel(self, what: str, ledger: Ledger, slot: Slot, parked: bool) -> None:
+        if slot.cancel is None:
+            return
+        how, which = slot.cancel
+        called = what == "create" and ledger.head.parent is not None
+        if (
+            (how == "write" and ledger.writes == which and what not in _NO_WRITES)
+            or how == what
+            or (how == "parked" and parked)
+            or (how == "called" and called)
+        ):
+            self._cancel_soon(ledger, _BEFORE_THE_NEXT if what == "crash" else 0)
+
+    def act_started(self, act: Act, lasts: int) -> None:
         """An act began: somebody may cancel its run in the middle."""
-        slot = self._slots[self._links.checks.ledgers[run_id].head.workflow]
-        number = self._acts[run_id] = self._acts.get(run_id, -1) + 1
-        if slot.cancel == ("act", number):
-            self._cancel_soon(run_id, int(lasts * self._random()))
+        ledger = self._links.checks.ledgers[act.run_id]
+        slot = self._slots[ledger.head.workflow]
+        key = (act.run_id, act.undo)
+        number = self._acts[key] = self._acts.get(key, -1) + 1
+        if slot.cancel == ("undo" if act.undo else "act", number):
+            pause = _THE_NEXT_ATTEMPT if act.undo else 0
+            self._cancel_soon(ledger, int((lasts + pause) * self._random()))
 
-    def _signal_waiting(self, run_id: str, slot: Slot) -> None:
-        ledger = self._links.checks.ledgers[run_id]
+    def _signal_waiting(self, ledger: Ledger, slot: Slot) -> None:
         step = ledger.step
         opened = ledger.journal.opened(step.ordinal) if step is not None else None
         if step is None or step.signal is None or opened is None:
             return
         now = self._links.scheduler.now
-        body = partial(self._signal, slot.workflow, step.signal)
+        body = partial(self._signal, ledger, step.signal)
         if self._random() < slot.prompt:
             self._spawn("signal", body, now + int(_SOON * 50 ** (2 * self._random() - 0.5)))
         elif self._random() < slot.last_minute:
-            around = int(2_200 * self._random()) - 1_000
-            self._spawn("signal", body, max(now, (opened.next_at or now) + around))
+            self._spawn("signal", body, self._around(opened.next_at))
 
-    def _signal_soon(self, slot: Slot, signal: str, most: int = _SOON) -> None:
-        when = self._links.scheduler.now + int(most * self._random())
-        self._spawn("signal", partial(self._signal, slot.workflow, signal), when)
-
-    def _cancel_soon(self, run_id: str, most: int = 0) -> None:
-        if run_id in self._cancelled:
+    def _child_is_late(self, ledger: Ledger, slot: Slot) -> None:
+        """Somebody cancels the child about when its parent gives it up."""
+        step = ledger.step
+        opened = ledger.journal.opened(step.ordinal) if step is not None else None
+        if opened is None or opened.status is not StepStatus.WAITING:
             return
-        self._cancelled.add(run_id)
-        workflow = self._links.checks.ledgers[run_id].head.workflow
+        child = self._links.checks.ledgers.get(opened.child or "")
+        if child is not None and self._random() < 0.3 * slot.last_minute:
+            body = partial(self._cancel, child, cascade=False)
+            self._spawn("cancel", body, self._around(opened.next_at))
+
+    def _around(self, at: int | None) -> int:
+        now = self._links.scheduler.now
+        return max(now, (at or now) + int(2_200 * self._random()) - 1_000)
+
+    def _signal_soon(self, ledger: Ledger, signal: str, most: int = _SOON) -> None:
+        when = self._links.scheduler.now + int(most * self._random())
+        self._spawn("signal", partial(self._signal, ledger, signal), when)
+
+    def _cancel_soon(self, ledger: Ledger, most: int = 0) -> None:
+        if ledger.head.run_id in self._cancelled:
+            return
+        self._cancelled.add(ledger.head.run_id)
         for _ in range(1 + int(1.3 * self._random())):
             when = self._links.scheduler.now + int((_SOON + most) * self._random())
-            self._spawn("cancel", partial(self._cancel, workflow), when)
+            cascade = self._random() < self._slots[ledger.head.workflow].cascade
+            self._spawn("cancel", partial(self._cancel, ledger, cascade=cascade), when)
 
     def _plan_start(self, workflow: str, start: Start, when: int, tries: int) -> None:
         """A client whose host crashes tries again."""
@@ -142,39 +183,56 @@ class Callers:
         for _ in range(_TRIES):
             try:
                 started = host.starts.start(PROJECT, workflow, data, start.key)
+            except Problem as problem:
+                self._links.scheduler.note("start:", problem)
+                return
             except Unavailable:
                 if start.key is None:
                     return  # a second try would start a second run
                 host.clock.sleep(1 + int(10_000 * self._random() ** 2))
                 continue
-            self._links.checks.start_answered(started.head, started.created, start.key)
+            self._answers.started(started.head, started.created, start.key)
             return
 
-    def _cancel(self, workflow: str, host: ApiHost) -> None:
-        for run_id in self._runs(workflow):
-            try:
-                host.controls.cancel(PROJECT, workflow, run_id)
-            except (Problem, Unavailable) as problem:
-                self._links.scheduler.note("cancel:", problem)
-            else:
-                self._links.checks.control_answered("cancel", run_id, "")
+    def _cancel_all(self, slot: Slot, host: ApiHost) -> None:
+        for ledger in self._runs(slot):
+            self._cancel(ledger, host, self._random() < slot.cascade)
 
-    def _signal(self, workflow: str, signal: str, host: ApiHost) -> None:
-        for run_id in self._runs(workflow):
-            number = next(self._mail)
-            size = _SIGNAL_SIZES[int(self._random() * len(_SIGNAL_SIZES))]
-            payload = jsonvalue.encode(f"{number:08}{noise(number, size - 10)}")
-            try:
-                sent = host.controls.signal(PROJECT, workflow, run_id, signal, payload)
-            except (Problem, Unavailable) as problem:
-                self._links.scheduler.note("signal:", problem)
-            else:
-                self._links.checks.control_answered("deliver", run_id, sent.id)
+    def _cancel(self, ledger: Ledger, host: ApiHost, cascade: bool) -> None:
+        run_id, workflow = ledger.head.run_id, ledger.head.workflow
+        try:
+            host.controls.cancel(PROJECT, workflow, run_id, cascade)
+        except (Problem, Unavailable) as problem:
+            self._links.scheduler.note("cancel:", problem)
+        else:
+            self._answers.cancelled(run_id, cascade, self._links.scheduler.now)
 
-    def _runs(self, workflow: str) -> list[str]:
+    def _signal_all(self, slot: Slot, signal: str, host: ApiHost) -> None:
+        for ledger in self._runs(slot):
+            self._signal(ledger, signal, host)
+
+    def _signal(self, ledger: Ledger, signal: str, host: ApiHost) -> None:
+        run_id, workflow = ledger.head.run_id, ledger.head.workflow
+        number = next(self._mail)
+        key = None
+        if self._random() < self._slots[workflow].keyed:
+            # Whoever uses a key again sends the same signal again.
+            number = int(self._random() * _KEYS)
+            signal = SIGNALS[number % len(SIGNALS)]
+            key = f"key-{number}"
+        size = _SIGNAL_SIZES[number % len(_SIGNAL_SIZES)]
+        payload = jsonvalue.encode(f"{number:08}{noise(number, size - 10)}")
+        try:
+            sent = host.controls.signal(PROJECT, workflow, run_id, signal, payload, key)
+        except (Problem, Unavailable) as problem:
+            self._links.scheduler.note("signal:", problem)
+        else:
+            self._answers.signalled(sent)
+
+    def _runs(self, slot: Slot) -> list[Ledger]:
         """The runs of a workflow, whether or not their starts were answered."""
-        ledgers = self._links.checks.ledgers.items()
-        return [run_id for run_id, ledger in ledgers if ledger.head.workflow == workflow]
+        ledgers = self._links.checks.ledgers.values()
+        return [one for one in ledgers if one.head.workflow == slot.workflow]
 
     def _random(self) -> float:
         return self._links.scheduler.random.random()

@@ -3,25 +3,40 @@
 from collections import Counter
 from typing import Literal
 
-from tests.sim.workload import ACTIONS, KINDS
+from stepwell_engine.core.definition import Kind
+from tests.sim.definitions import ACTIONS, KINDS, WAITS
 
 When = Literal["before", "after"]
-# A worker's calls, at every kind of step; only an action is performed or outlasts its lease.
-_EVERYWHERE = ("claim", "blob", "commit", "close", "hint", "sleep")
-_ACTING = ("extend", "perform")
+# A worker's calls at a step; only actions are performed, or outlast the lease.
+_ANYWHERE = ("claim", "commit", "close", "sleep")
+_STEPPING = (*_ANYWHERE, "blob", "hint")
+_ACTING = (*_STEPPING, "extend", "perform")
+_CALLING = (*_STEPPING, "extend", "create", "cancel")
+_OWING = ("claim", "read", "blob", "deliver", "hint", "paid", "sleep")
 # Calls of callers and of the tick, whatever the run's step.
 _OTHERS = ("by_key", "get", "blob", "create", "deliver", "cancel", "due", "hint", "sleep")
 ANY = "any"
+UNDO = "undo"  # a run that is being unwound
+DEBT = "debt"  # a child that has ended and has to tell its parent
 ENOUGH = 5_000  # seeds: from so many on, a combination that was never hit is an error
+
+_POINTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(ACTIONS, _ACTING),
+    **dict.fromkeys(WAITS, _STEPPING),
+    Kind.FANOUT: _ANYWHERE,  # the first step of its run: it is passed with what was before it
+    Kind.JOIN: (*_ACTING, "get"),  # the children are performed by the tasks of a crew
+    Kind.SUBWORKFLOW: _CALLING,
+    UNDO: (*_ACTING, "get"),
+    DEBT: _OWING,
+    ANY: _OTHERS,
+}
 
 Point = tuple[str, str, str]
 
 
 def wanted() -> list[Point]:
-    """Every combination of a kind of step, a port's call, and before or after it."""
-    pairs = [(str(kind), call) for kind in KINDS for call in _EVERYWHERE]
-    pairs += [(str(kind), call) for kind in ACTIONS for call in _ACTING]
-    pairs += [(ANY, call) for call in _OTHERS]
+    """Every combination of what a run is at, a port's call, and before or after it."""
+    pairs = [(str(kind), call) for kind, calls in _POINTS.items() for call in calls]
     return [(kind, call, when) for kind, call in pairs for when in ("before", "after")]
 
 

@@ -20,6 +20,8 @@ class SimCrew:
 
     def start(self, task: Callable[[], None]) -> None:
         """Plan the task."""
+        caller = self._scheduler.caller()
+        self._links.checks.begins(caller.run_id or "", caller.token)
         self._started += 1
         self._running += 1
         when = self._scheduler.now + self._links.latency()
@@ -33,7 +35,8 @@ class SimCrew:
             self._rest(ms)
         if self._untold:
             self._untold -= 1
-        self._links.checks.waited(self._scheduler.caller().token)
+        caller = self._scheduler.caller()
+        self._links.checks.waited(caller.run_id or "", caller.token)
 
     def close(self) -> None:
         """Wait for every task, unless all died."""

@@ -5,7 +5,7 @@ from enum import Enum
 from random import Random
 
 from stepwell_engine.core.definition import Kind
-from tests.sim.coverage import ANY
+from tests.sim.coverage import ANY, DEBT, UNDO
 
 
 class Fate(Enum):
@@ -24,8 +24,20 @@ class Fate(Enum):
 # a step that parks, at which no worker stays for long, even more so.
 _WORKERS = {"blob": 0.1, "commit": 0.02, "extend": 0.15, "close": 0.8, "sleep": 0.1, "hint": 0.06}
 _PARKING = {**_WORKERS, "blob": 0.85, "claim": 0.2, "commit": 0.15, "sleep": 0.2}
+_CALLING = {**_PARKING, "blob": 0.2, "create": 0.1, "cancel": 0.3, "extend": 0.9}
+_CROWD = {**_WORKERS, "get": 0.05}
+_OWING = {"claim": 0.05, "read": 0.1, "blob": 0.2, "deliver": 0.05, "hint": 0.06, "paid": 0.05}
 _OTHERS = {"cancel": 0.02, "sleep": 0.02}
-_MORE = {ANY: _OTHERS, Kind.SLEEP: _PARKING, Kind.WAIT_FOR_SIGNAL: _PARKING}
+_MORE = {
+    ANY: _OTHERS,
+    DEBT: {**_OWING, "sleep": 0.1},
+    UNDO: {**_CROWD, "get": 0.3},
+    Kind.FANOUT: _PARKING,
+    Kind.JOIN: _CROWD,
+    Kind.SLEEP: _PARKING,
+    Kind.SUBWORKFLOW: _CALLING,
+    Kind.WAIT_FOR_SIGNAL: _PARKING,
+}
 # Calls that always answer.
 _SURE = frozenset({"sleep", "hint", "perform"})
 _UNANSWERED = frozenset({Fate.LOST_CALL, Fate.LOST_ANSWER, Fate.GHOST})

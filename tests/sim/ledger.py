@@ -3,27 +3,50 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from stepwell_engine import limits
 from stepwell_engine.core import journal as journals
 from stepwell_engine.core.definition import ACTION_KINDS, Definition, Kind, Step
 from stepwell_engine.core.journal import Joined, Journal, Output, Record, Stored
-from stepwell_engine.core.outcome import Failed, Outcome, Succeeded
+from stepwell_engine.core.outcome import Outcome
 from stepwell_engine.core.run import Blob, Head, Mail, StepStatus
 from tests.sim.scheduler import Violation
 
 SKEW = 900  # a clock is off by at most this, either way, in ms
 
+Effect = tuple[int, bool]  # a step's ordinal, and whether it is its compensation
+
 
 @dataclass(slots=True)
 class Execution:
-    """One time that a performer was asked to act. `outcome` is None until it answered."""
+    """One time that a performer was asked to act, with a lease. True times.
+
+    It must end by `ends_by`. `outcome` is None until the performer has answered, and for ever if
+    the worker died; `over`: it has ended, or died; `seen`: the worker knows the outcome.
+    """
 
     ordinal: int
+    undo: bool
     attempt: int
     token: str
+    ends_by: int
     outcome: Outcome | None = None
     ended_at: int = 0
+    over: bool = False
+    landed: bool = False
+    seen: bool = False
     recorded: bool = False
+
+    @property
+    def effect(self) -> Effect:
+        """What it did."""
+        return self.ordinal, self.undo
+
+
+@dataclass(frozen=True, slots=True)
+class InHand:
+    """What a worker has in hand as it makes a write: acts that it waits for, outcomes it knows."""
+
+    flying: tuple[Execution, ...]
+    known: tuple[Execution, ...]
 
 
 @dataclass(slots=True)
@@ -31,33 +54,41 @@ class Ledger:
     """A run as the simulator knows it. Times are true times.
 
     `records` are all finished steps, those on pages included; `referred` the blobs that the head
-    has come to refer to; `in_hand` the executions that answered and are not recorded, by lease;
-    `lost` the leases that others took or closed; `losses` how many in a row; `accepted` when each
-    signal came. `moved_at` is when a worker last wrote, `moved_on_at` when the position last
-    changed, `ready_since` when the run could be claimed, whatever its head says; `acting_until`
-    when the act in progress ends, `may_act_until` when it must have ended.
+    has come to refer to; `airborne` the executions that may still be recorded; `lost` the leases
+    that others took or closed; `losses` how many in a row; `accepted` when each mail came first;
+    `children` every run that a step of it started, with the step and its attempt. `moved_at` is
+    when a worker last wrote, `moved_on_at` when the position last changed, `ready_since` when the
+    run could be claimed, whatever its head says; `looked_at` when the lease's holder last had
+    occasion to notice what others did; `canceller` the run whose worker cancelled this one,
+    `starting` the children that were about to be started then.
     """
 
     definition: Definition
     broken: bool
     head: Head
     journal: Journal = field(default_factory=Journal)
-    records: dict[tuple[int, bool], Record] = field(default_factory=dict)
+    records: dict[Effect, Record] = field(default_factory=dict)
     paged: tuple[Record, ...] = ()
     referred: dict[str, bytes] = field(default_factory=dict)
     executions: list[Execution] = field(default_factory=list)
-    acts: set[tuple[str, int, int]] = field(default_factory=set)
-    in_hand: dict[str, Execution] = field(default_factory=dict)
+    airborne: list[Execution] = field(default_factory=list)
+    acts: set[tuple[str, Effect, int]] = field(default_factory=set)
     consumed: set[str] = field(default_factory=set)
     accepted: dict[str, int] = field(default_factory=dict)
+    answered: dict[str, int] = field(default_factory=dict)
+    children: dict[str, tuple[int, int]] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
     losses: int = 0
     writes: int = 0
     ready_since: int = 0
     moved_at: int = 0
     moved_on_at: int = 0
-    acting_until: int = 0
-    may_act_until: int = 0
+    looked_at: int = 0
+    ended_at: int = 0
+    cancelled_at: int | None = None
+    canceller: str | None = None
+    cascaded_at: int | None = None
+    starting: set[str] = field(default_factory=set)
 
     @property
     def step(self) -> Step | None:
@@ -67,15 +98,91 @@ class Ledger:
 
     @property
     def kind(self) -> str:
-        """The kind of that step."""
+        """What the run is at: a kind of step, or `undo`, `debt`, `end`."""
+        if self.head.owes:
+            return "debt"
+        if self.journal.failure is not None:
+            return "undo"
         step = self.step
         return "end" if step is None else step.kind.value
 
     @property
     def done(self) -> bool:
         """Whether nobody has to look at the run any more."""
-        return not self.head.live and self.head.token is None and self.head.wake_at is None
+        head = self.head
+        return not (head.live or head.owes) and head.token is None and head.wake_at is None
 
+    def step_of(self, effect: Effect) -> Step:
+        """The step, or the compensation."""
+        step = self.definition.flat[effect[0]]
+        return (step.compensate or step) if effect[1] else step
+
+    def status(self, effect: Effect) -> StepStatus | None:
+        """What a step or a compensation came to; None while it is not over."""
+        record = self.records.get(effect)
+        return None if record is None else record.status
+
+    def succeeded(self, effect: Effect) -> bool:
+        """Whether that is recorded."""
+        return self.status(effect) is StepStatus.SUCCEEDED
+
+    def in_hand(self, token: str) -> InHand:
+        """What the holder of a lease has in hand now."""
+        mine = [one for one in self.airborne if one.token == token]
+        return InHand(
+            flying=tuple(one for one in mine if not one.seen),
+            known=tuple(one for one in mine if one.seen),
+        )
+
+
+def outstanding(ledger: Ledger, index: int) -> list[Effect]:
+    """The compensations that the top-level step at `index` still needs."""
+    top = ledger.definition.steps[index]
+    return [
+        (step.ordinal, True)
+        for step in (top, *top.children)
+        if step.compensate is not None
+        and ledger.succeeded((step.ordinal, False))
+        and not ledger.succeeded((step.ordinal, True))
+    ]
+
+
+def turn(ledger: Ledger) -> list[Effect]:
+    """The actions that are the run's turn now: a step, a join's children, compensations."""
+    journal, steps = ledger.journal, ledger.definition.steps
+    if journal.failure is not None:
+        stuck = any(one.undo and one.status is StepStatus.FAILED for one in ledger.records.values())
+        if journal.failure.ordinal is None or stuck:
+            return []
+        found = (outstanding(ledger, index) for index in range(journal.position - 1, -1, -1))
+        return next(filter(None, found), [])
+    step = ledger.step
+    if step is None:
+        return []
+    if step.kind in ACTION_KINDS:
+        return [(step.ordinal, False)]
+    if step.kind is not Kind.JOIN:
+        return []
+    children = [(child.ordinal, False) for child in steps[journal.position - 1].children]
+    if any(ledger.status(child) is StepStatus.FAILED for child in children):
+        return []
+    return [child for child in children if ledger.status(child) is None]
+
+
+def ready_from(ledger: Ledger, now: int) -> int:
+    """When a run that was just let go can move again, if nobody sends it anything."""
+    effects = turn(ledger)
+    step = ledger.step
+    if not effects and step is not None and ledger.journal.failure is None:
+        effects = [(step.ordinal, False)]
+    opened = [ledger.journal.opened(*effect) for effect in effects]
+    times = [
+        0 if one is None or one.status is StepStatus.PENDING else one.next_at or 0 for one in opened
+    ]
+    return max(now, min(times, default=0))
+
+
+# --- what the head refers to --------------------------------------------------------------------
 
 Read = Callable[[str], bytes | None]
 
@@ -100,7 +207,9 @@ def read_records(ledger: Ledger, journal: Journal, meant: Iterable[Blob], read: 
     everything = (*paged, *journal.records)
     records = {record.effect: record for record in everything}
     if len(records) != len(everything):
-        raise Violation(1, f"a step is recorded twice: {[one.ordinal for one in everything]}")
+        undo = [one.effect for one in everything].count
+        twice = [one for one in everything if undo(one.effect) > 1]
+        raise Violation(9 if twice[0].undo else 1, f"recorded twice: {twice}")
     for effect, record in ledger.records.items():
         if records.get(effect) != record:
             raise Violation(1, f"{record} became {records.get(effect)}")
@@ -119,124 +228,32 @@ def refer(ledger: Ledger, name: str, read: Read) -> bytes:
     return data
 
 
-def content(ledger: Ledger, output: Output | None) -> bytes | None:
-    """An output, wherever it is kept; None for a join's, which is put together when it is read."""
+def content(ledger: Ledger, step: Step, output: Output | None) -> bytes | None:
+    """A step's output, wherever it is kept."""
     if isinstance(output, Joined):
-        return None
+        return joined(ledger, step)
     return ledger.referred[output.blob] if isinstance(output, Stored) else output
+
+
+def joined(ledger: Ledger, join: Step) -> bytes:
+    """What a join's output must be."""
+    definition = ledger.definition
+    members = []
+    for child in definition.steps[definition.owners[join.ordinal] - 1].children:
+        output = content(ledger, child, ledger.records[child.ordinal, False].output)
+        members.append(b'"%s":%s' % (child.key.encode(), b"null" if output is None else output))
+    return b"{" + b",".join(members) + b"}"
+
+
+def run_output(ledger: Ledger) -> bytes | None:
+    """A run's output: that of the last step that has one."""
+    for step in reversed(ledger.definition.steps):
+        record = ledger.records.get((step.ordinal, False))
+        if record is not None and record.output is not None:
+            return content(ledger, step, record.output)
+    return None
 
 
 def letter_content(ledger: Ledger, letter: Mail) -> bytes | None:
     """A signal's payload, wherever it is kept."""
     return letter.body if letter.blob is None else ledger.referred[letter.blob]
-
-
-def check_open(ledger: Ledger, journal: Journal, tried: Execution | None) -> None:
-    """The times that govern a begun step stay as they are until it is tried again."""
-    for old in ledger.journal.open:
-        new = journal.opened(old.ordinal)
-        if new == old or old.effect in ledger.records:
-            continue
-        if new is None or tried is None or tried.ordinal != old.ordinal:
-            raise Violation(2, f"{old} became {new}, and it was not tried")
-    for new in journal.open:
-        old_attempt = next((o.attempt for o in ledger.journal.open if o.ordinal == new.ordinal), 0)
-        if new.effect in ledger.records:
-            raise Violation(1, f"{new} is finished and begun")
-        step = ledger.definition.steps[new.ordinal]
-        if step.kind in ACTION_KINDS:
-            _check_retry(ledger, step, new, old_attempt, tried)
-        elif new.next_at != (new.started_at or 0) + step.sleep_for + step.timeout:
-            raise Violation(6, f"{new} does not end when it should")
-
-
-def _check_retry(
-    ledger: Ledger, step: Step, new: Record, old_attempt: int, tried: Execution | None
-) -> None:
-    if new.attempt == old_attempt:
-        return
-    if tried is None or (tried.ordinal, tried.attempt) != (new.ordinal, new.attempt):
-        raise Violation(5, f"{new}: no such attempt was made with this lease")
-    if new.attempt != old_attempt + 1:
-        raise Violation(5, f"attempt {old_attempt} of {step.key} is followed by {new.attempt}")
-    outcome = tried.outcome
-    if not isinstance(outcome, Failed) or not outcome.retryable or not _tells(new, outcome):
-        raise Violation(1, f"{new} was recorded for {outcome}")
-    pause = max(
-        min(2_000 * 2 ** (new.attempt - 1), limits.BACKOFF_CAP),
-        min(outcome.retry_after or 0, limits.BACKOFF_CAP),
-    )
-    if (new.next_at or 0) < tried.ended_at - SKEW + pause:
-        raise Violation(5, f"{new} is tried again before {pause} ms are over")
-    tried.recorded = True
-
-
-def check_finished(
-    ledger: Ledger, record: Record, head: Head, tried: Execution | None, now: int
-) -> None:
-    """A newly finished step came to what really happened."""
-    step = ledger.definition.steps[record.ordinal]
-    if record.status is StepStatus.CANCELLED:
-        if head.status != "cancelled":
-            raise Violation(10, f"{record} in a run that is {head.status}")
-        if tried is not None and (tried.ordinal, tried.attempt) == (record.ordinal, record.attempt):
-            _check_backing_off(step, record, head, tried)
-        return
-    if step.kind is Kind.SLEEP:
-        if record.status is not StepStatus.SUCCEEDED or _too_early(record, step.sleep_for, now):
-            raise Violation(6, f"{record}: it sleeps {step.sleep_for} ms")
-        return
-    if step.kind is Kind.WAIT_FOR_SIGNAL:
-        if record.status is StepStatus.FAILED:
-            if record.code != "wait_timed_out" or _too_early(record, step.timeout, now):
-                raise Violation(6, f"{record}: it waits {step.timeout} ms")
-            if any(letter.name == step.signal for letter in head.mail.values()):
-                raise Violation(6, f"{record}, though the signal is there")
-        return
-    if record.code == "worker_lost":
-        if ledger.losses < limits.MAX_LOST_IN_A_ROW:
-            raise Violation(5, f"{record} after {ledger.losses} lost workers")
-        return
-    _check_act(ledger, step, record, head, tried)
-
-
-def _check_act(
-    ledger: Ledger, step: Step, record: Record, head: Head, tried: Execution | None
-) -> None:
-    if tried is None or (tried.ordinal, tried.attempt) != (record.ordinal, record.attempt):
-        raise Violation(1, f"{record} was recorded, but the act in hand is {tried}")
-    outcome = tried.outcome
-    if isinstance(outcome, Failed):
-        final = not outcome.retryable or record.attempt >= step.max_attempts
-        told = record.status is StepStatus.FAILED and _tells(record, outcome)
-        if not told or not (final or head.status == "cancelled"):
-            raise Violation(1, f"{record} was recorded for {outcome}")
-    elif isinstance(outcome, Succeeded):
-        large = len(outcome.output or b"") > limits.MAX_OUTPUT
-        expected = StepStatus.FAILED if large else StepStatus.SUCCEEDED
-        kept = large or content(ledger, record.output) == outcome.output
-        if record.status is not expected or not kept:
-            raise Violation(1, f"{record} was recorded for {outcome}")
-    tried.recorded = True
-
-
-def _check_backing_off(step: Step, record: Record, head: Head, tried: Execution) -> None:
-    """An attempt failed, another was to come, but the run was cancelled in between."""
-    outcome = tried.outcome
-    if (
-        not isinstance(outcome, Failed)
-        or not outcome.retryable
-        or record.attempt >= step.max_attempts
-        or not _tells(record, outcome)
-        or tried.ended_at > (head.ended_at or 0) + 2 * SKEW
-    ):
-        raise Violation(10, f"{record} was recorded for {outcome}")
-    tried.recorded = True
-
-
-def _tells(record: Record, failed: Failed) -> bool:
-    return record.error == failed.message[: limits.MAX_ERROR_TEXT]
-
-
-def _too_early(record: Record, lasts: int, now: int) -> bool:
-    return now + SKEW < (record.started_at or 0) + lasts

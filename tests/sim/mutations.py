@@ -123,7 +123,7 @@ class OverdueIsForgotten(Store):
 
 class BlobsAfterTheHead(SimRuns):
     def commit(self, commit: Commit) -> Written:
-        written = self._commit_head(commit)
+        written = self._commit_head(commit, self._checks.in_hand(commit.run_id, commit.token))
         if isinstance(written, Done):
             self._put_blobs(commit.run_id, commit.blobs)
         return written

@@ -7,16 +7,16 @@ from stepwell_engine import limits
 from stepwell_engine.core.outcome import Act, Failed, Outcome, Succeeded
 from tests.sim.faults import Fate
 from tests.sim.ledger import Execution
-from tests.sim.ports import Links
+from tests.sim.ports import LONGEST_PAUSE, Links
+from tests.sim.scheduler import Crash
 from tests.sim.workload import Nature, Slot, noise
 
-# Between the look at the clock and the act, in ms: the margin of R4 covers small pauses only.
-_LONGEST_PAUSE = 950
 _HUGE = b'"' + b"x" * limits.MAX_OUTPUT + b'"'
+_LARGE = b"0" * int(limits.MAX_OUTPUT * 0.6)  # two of them are too large for a join
 _MESSAGES = (0, 100, 900, 3_000)  # characters of an error's text
 _HUGE_OUTPUT, _NO_OUTPUT, _RETRY_AFTER = 0.003, 0.05, 0.1
 
-ActStarts = Callable[[str, int], None]
+ActStarts = Callable[[Act, int], None]
 
 
 class Defect(Exception):
@@ -27,7 +27,7 @@ class SimPerformer:
     """The Performer port. No two acts have the same output or message."""
 
     def __init__(self, links: Links, slots: Sequence[Slot], starts: ActStarts) -> None:
-        """`starts` is told the run and how long the act will take."""
+        """`starts` is told the act and how long the act will take."""
         self._links = links
         self._natures = {slot.workflow: slot.nature for slot in slots}
         self._starts = starts
@@ -37,27 +37,30 @@ class SimPerformer:
         """Act once: the effect happens as the act begins, the answer comes at its end."""
         links, nature = self._links, self._natures[act.workflow]
         scheduler, faults = links.scheduler, links.faults
-        kind = links.kind()
+        kind, actor = links.kind(), scheduler.caller()
+        if not actor.forked:
+            links.checks.begins(act.run_id, actor.token)
         fate = faults.fate("perform", kind)
         if fate is Fate.CRASH_BEFORE:
             links.crash(kind, "perform", "before")
-        scheduler.pause(_LONGEST_PAUSE if fate is Fate.STALL_BEFORE else links.latency())
+        scheduler.pause(LONGEST_PAUSE if fate is Fate.STALL_BEFORE else links.latency())
         lasts, outcome, defect = self._draw(act, nature)
         scheduler.note("acts", act.step, "attempt", act.attempt, "for", lasts, "ms")
-        token = scheduler.current.token if scheduler.current is not None else ""
-        execution = links.checks.act_starts(act, token, lasts)
-        self._starts(act.run_id, lasts)
-        poisoned = not faults.profile.calm and nature.poison == act.ordinal
-        if poisoned or faults.happens(faults.profile.act_crash):
-            scheduler.pause(int(lasts * scheduler.random.random()))
+        execution = links.checks.act_starts(act, actor.token)
+        self._starts(act, lasts)
+        poisoned = not (faults.profile.calm or act.undo) and nature.poison == act.ordinal
+        dies = poisoned or faults.happens(faults.profile.act_crash)
+        try:
+            scheduler.pause(int(lasts * scheduler.random.random()) if dies else lasts)
+        except Crash:  # of another actor of this process
             self._end(act, execution, None)
-            links.crash(kind, "perform", "after")
-        scheduler.pause(lasts)
-        self._end(act, execution, outcome)
-        if fate is Fate.CRASH_AFTER:
+            raise
+        self._end(act, execution, None if dies else outcome)
+        if dies or fate is Fate.CRASH_AFTER:
             links.crash(kind, "perform", "after")
         if fate is Fate.STALL_AFTER or faults.happens(faults.profile.act_stall):
             links.stall()
+        links.checks.act_landed(act.run_id, execution, alone=not actor.forked)
         if defect is not None:
             raise defect
         return outcome
@@ -77,7 +80,7 @@ class SimPerformer:
         lasts = int(act.timeout * (1.1 if slow else 0.2) * random.random())
         if lasts >= act.timeout:
             return act.timeout, Failed(f"timeout {serial}", "timeout"), None
-        if random.random() < nature.fails:
+        if random.random() < (nature.undo_fails if act.undo else nature.fails):
             hopeless = random.random() < nature.hopeless
             asked = random.random() < _RETRY_AFTER
             pause = int(random.random() * 600_000) if asked else None
@@ -86,6 +89,8 @@ class SimPerformer:
         drawn = random.random()
         if drawn < _HUGE_OUTPUT:
             return lasts, Succeeded(_HUGE), None
+        if drawn > 1 - _HUGE_OUTPUT:
+            return lasts, Succeeded(b"%d%s" % (serial, _LARGE)), None
         if drawn < _NO_OUTPUT:
             return lasts, Succeeded(None), None
         size = self._one(nature.sizes)  # of {"n":12,"pad":"…"} in all, in bytes

@@ -13,14 +13,22 @@ from stepwell_engine.adapters.memory.hints import MemoryDispatcher
 from stepwell_engine.adapters.memory.runs import MemoryRuns
 from stepwell_engine.core.run import Blob, Head, Mail, Status
 from stepwell_engine.errors import Unavailable
+from stepwell_engine.limits import LEASE, SECOND
 from stepwell_engine.ports import Commit, Delivered, Done, Due, Refused, Written
 from tests.sim.checks import Checks
 from tests.sim.coverage import ANY, Coverage, When
 from tests.sim.faults import Fate, Faults
+from tests.sim.ledger import InHand
 from tests.sim.scheduler import Scheduler
 
 T = TypeVar("T")
+# Between the look at the clock and the act, in ms: the margin of R4 covers small pauses only.
+LONGEST_PAUSE = 950
 _PAGE = 2  # entries of due(): small, so that there are several pages
+_ANY_TIME = 1 << 60
+_LAUNCHING = ("blob", "create", "sleep")  # the calls of an act that starts a child
+# What is done a lease after its caller gave up, when another may have given up the attempt.
+_LATEST = {"create": LEASE - 10 * SECOND}
 _LATENCY = 12  # of a call and of its answer, each, at most, in ms
 
 
@@ -65,8 +73,10 @@ class Links:
         self.checks.last_fault = self.scheduler.now
 
     def stall(self) -> None:
-        """The process stands still."""
-        ms = self.faults.stall()
+        """The process stands still: not for long between a look at the clock and its act."""
+        actor, ms = self.scheduler.current, self.faults.stall()
+        if actor is not None and actor.launching:
+            ms = min(ms, LONGEST_PAUSE)
         self.scheduler.note("stalls for", ms, "ms")
         self.scheduler.pause(ms)
         self.fault()
@@ -92,6 +102,8 @@ class Links:
         scheduler = self.scheduler
         kind = self.kind()
         fate = self.faults.fate(name, kind)
+        if scheduler.current is not None and name not in _LAUNCHING:
+            scheduler.current.launching = False
         scheduler.pause(self.latency())
         if fate is None:
             result = apply()
@@ -104,7 +116,8 @@ class Links:
         if fate is Fate.STALL_BEFORE:
             self.stall()
         if fate is Fate.GHOST and ghost:
-            scheduler.at(scheduler.now + self.faults.lateness(), lambda: self._haunt(name, apply))
+            late = min(self.faults.lateness(), _LATEST.get(name, _ANY_TIME))
+            scheduler.at(scheduler.now + late, lambda: self._haunt(name, apply))
         if fate is Fate.GHOST or fate is Fate.LOST_CALL:
             raise Unavailable(name)
         result = apply()
@@ -134,19 +147,31 @@ class SimRuns:
 
     def create(self, head: Head, blobs: Sequence[Blob] = ()) -> Written:
         """Blobs, then the head with its key."""
+        actor = self._links.scheduler.current
+        if actor is not None:
+            actor.launching = head.parent is not None
         self._put_blobs(head.run_id, blobs)
 
         def apply() -> Written:
             written = self._store.create(head)
             if isinstance(written, Done):
                 self._checks.created(written.head)
+                if head.parent is not None:
+                    self._links.reacts("launch", head.parent)
             return self._noted("create", written)
 
         return self._links.call("create", head.run_id, apply, ghost=True)
 
     def get(self, run_id: str) -> Head | None:
         """Read the head."""
-        return self._links.call("get", run_id, lambda: self._store.get(run_id))
+
+        def apply() -> Head | None:
+            actor, head = self._links.scheduler.current, self._store.get(run_id)
+            if actor is not None and actor.run_id == run_id:
+                self._checks.looked(run_id, head)
+            return head
+
+        return self._links.call("get", run_id, apply)
 
     def by_key(self, project: str, workflow: str, key: str) -> Head | None:
         """Read the run of a key."""
@@ -181,17 +206,18 @@ class SimRuns:
 
     def commit(self, commit: Commit) -> Written:
         """Blobs, then the head."""
+        hand = self._checks.in_hand(commit.run_id, commit.token)
         self._put_blobs(commit.run_id, commit.blobs)
-        return self._commit_head(commit)
+        return self._commit_head(commit, hand)
 
-    def _commit_head(self, commit: Commit) -> Written:
+    def _commit_head(self, commit: Commit, hand: InHand) -> Written:
         bare = replace(commit, blobs=())
 
         def apply() -> Written:
             old = self._store.peek(commit.run_id)
             written = self._store.commit(bare)
             if isinstance(written, Done) and old is not None:
-                self._checks.committed(old, written.head, commit)
+                self._checks.committed(old, written.head, commit, hand)
             return self._noted("commit", written)
 
         return self._links.call("commit", commit.run_id, apply, ghost=True)
@@ -224,12 +250,14 @@ class SimRuns:
 
     def cancel(self, run_id: str, now: int) -> Written:
         """End the run."""
+        actor = self._links.scheduler.current
+        canceller = actor.run_id if actor is not None else None
 
         def apply() -> Written:
             old = self._store.peek(run_id)
             written = self._store.cancel(run_id, now)
             if isinstance(written, Done) and old is not None:
-                self._checks.cancelled(old, written.head)
+                self._checks.cancelled(old, written.head, canceller)
             return self._noted("cancel", written)
 
         return self._links.call("cancel", run_id, apply, ghost=True)
@@ -250,10 +278,9 @@ class SimRuns:
         """The parent was told."""
 
         def apply() -> Written:
-            old = self._store.peek(run_id)
             written = self._store.paid(run_id)
-            if isinstance(written, Done) and old is not None:
-                self._checks.paid(old, written.head)
+            if isinstance(written, Done):
+                self._checks.paid(written.head)
             return self._noted("paid", written)
 
         return self._links.call("paid", run_id, apply, ghost=True)
@@ -284,7 +311,7 @@ class SimRuns:
 
     def blob(self, run_id: str, name: str) -> bytes | None:
         """Read a blob."""
-        return self._store.blob(run_id, name)
+        return self._links.call("read", run_id, lambda: self._store.blob(run_id, name))
 
     def _put_blobs(self, run_id: str, blobs: Sequence[Blob]) -> None:
         for blob in blobs:

@@ -66,7 +66,7 @@ class Process:
 class Actor:
     """A worker's visit to a run, one task of its crew, a caller of the API, or a tick."""
 
-    __slots__ = ("greenlet", "name", "process", "run_id", "token", "turn")
+    __slots__ = ("forked", "greenlet", "launching", "name", "process", "run_id", "token", "turn")
 
     def __init__(
         self, name: str, body: Callable[[], None], run_id: str | None, process: Process, hub: Any
@@ -74,6 +74,8 @@ class Actor:
         self.name = name
         self.run_id = run_id  # of a worker
         self.token = ""
+        self.forked = False  # a task of a crew
+        self.launching = False  # in the midst of starting a child run
         self.turn = 0  # the number of the plan that wakes it; others are out of date
         self.process = process
         process.members.append(self)
@@ -115,7 +117,7 @@ class Scheduler:
         """Plan a new actor in the process of the calling one, for the same run and lease."""
         caller = self.caller()
         actor = Actor(f"{caller.name}{name}", body, caller.run_id, caller.process, self._hub)
-        actor.token = caller.token
+        actor.token, actor.forked = caller.token, True
         self.at(when, actor)
 
     def caller(self) -> Actor:

@@ -6,8 +6,11 @@ from itertools import islice
 import pytest
 
 from stepwell_engine.core.run import Status, StepStatus
+from stepwell_engine.limits import MAX_DEPTH
 from tests.sim.__main__ import main
 from tests.sim.coverage import Coverage, wanted
+from tests.sim.definitions import KINDS
+from tests.sim.ledger import Ledger
 from tests.sim.mutations import MUTATIONS, Mutation
 from tests.sim.scheduler import Scheduler, Violation
 from tests.sim.world import REAL, World, simulate
@@ -39,29 +42,56 @@ def test_seeds_differ() -> None:
     assert len({trace_of(seed) for seed in range(20)}) == 20
 
 
+def count(ledger: Ledger, seen: Counter[str]) -> None:
+    head, journal = ledger.head, ledger.journal
+    seen[f"run {head.status}"] += 1
+    seen[f"depth {head.depth}"] += 1
+    seen["page"] += len(journal.pages)
+    seen["lost lease"] += len(ledger.lost)
+    seen["consumed signal"] += len(ledger.consumed)
+    seen["second child of a step"] += sum(attempt > 1 for _, attempt in ledger.children.values())
+    seen["child given up"] += head.parent is not None and ledger.canceller == head.parent
+    seen["cascade"] += ledger.cascaded_at is not None
+    unwound = journal.undo is not None
+    if unwound and head.status is Status.FAILED:
+        stuck = journal.failure is not None and journal.failure.stuck
+        seen["rollback stuck" if stuck else "rollback complete"] += 1
+    seen["rollback cancelled"] += unwound and head.status is Status.CANCELLED
+    seen["execution that was not recorded"] += sum(
+        not execution.recorded for execution in ledger.executions
+    )
+    for record in ledger.records.values():
+        kind = "undo" if record.undo else ledger.definition.flat[record.ordinal].kind
+        seen[f"{kind} {record.status}"] += 1
+        seen[f"code {record.code}"] += 1
+
+
+CODES = (
+    *("worker_lost", "wait_timed_out", "output_too_large", "child_failed", "child_cancelled"),
+    *("timeout", "depth_exceeded", "unknown_resource"),
+)
+PATHS = (
+    *("page", "lost lease", "consumed signal", "execution that was not recorded"),
+    *("second child of a step", "child given up", "cascade"),
+    *("rollback stuck", "rollback complete", "rollback cancelled"),
+)
+OVER = (StepStatus.SUCCEEDED, StepStatus.FAILED, StepStatus.CANCELLED)
+NEVER = ("sleep failed", "fanout failed")
+
+
 def test_a_good_deal_happens_in_these_worlds() -> None:
     seen: Counter[str] = Counter()
     for seed in range(500):
         world = World(seed, REAL, Coverage(), keep=0)
         world.run()
         for ledger in world.checks.ledgers.values():
-            seen[f"run {ledger.head.status}"] += 1
-            seen["page"] += len(ledger.journal.pages)
-            seen["lost lease"] += len(ledger.lost)
-            seen["consumed signal"] += len(ledger.consumed)
-            seen["execution that was not recorded"] += sum(
-                not execution.recorded for execution in ledger.executions
-            )
-            for record in ledger.records.values():
-                step = ledger.definition.steps[record.ordinal]
-                seen[f"{step.kind} {record.status}"] += 1
-                seen[f"code {record.code}"] += 1
+            count(ledger, seen)
     expected = [f"run {status}" for status in (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)]
-    expected += ["page", "lost lease", "consumed signal", "execution that was not recorded"]
-    expected += ["code worker_lost", "code wait_timed_out", "code output_too_large"]
-    for kind in ("webhook", "sql", "enqueue", "function", "sleep", "wait_for_signal"):
-        expected += [f"{kind} {StepStatus.SUCCEEDED}", f"{kind} {StepStatus.CANCELLED}"]
-    assert [what for what in expected if not seen[what]] == []
+    expected += [f"depth {depth}" for depth in range(MAX_DEPTH + 1)]
+    expected += [*PATHS, *(f"code {code}" for code in CODES)]
+    expected += [f"{kind} {status}" for kind in KINDS for status in OVER]
+    expected += [f"undo {status}" for status in (StepStatus.SUCCEEDED, StepStatus.FAILED)]
+    assert [what for what in expected if not seen[what]] == list(NEVER)
 
 
 # --- the command ------------------------------------------------------------------------------
@@ -75,7 +105,7 @@ def test_the_command_says_that_all_is_well(capsys: pytest.CaptureFixture[str]) -
     assert main(["--seeds", "20", "--start", "7"]) == 0
     first, last = capsys.readouterr().out.splitlines()
     assert first == "20 seeds from 7 on: no violation"
-    assert last.startswith("coverage: 6 kinds of steps × crash points: ")
+    assert last.startswith("coverage: 9 kinds of steps × crash points: ")
 
 
 def test_the_command_prints_the_seed_and_what_happened(

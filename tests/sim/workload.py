@@ -1,40 +1,32 @@
-"""What is asked of the engine in one seed: definitions, starts, signals, cancels."""
+"""What is asked of the engine in one seed: workflows, starts, signals, cancels."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from string import ascii_letters
-from typing import Any, TypeVar
 
 from stepwell_engine import limits
-from stepwell_engine.core.definition import ACTION_KINDS, Definition, Kind, Step
-
-PROJECT = "demo"
-ACTIONS = tuple(sorted(ACTION_KINDS))
-KINDS = (*ACTIONS, Kind.SLEEP, Kind.WAIT_FOR_SIGNAL)
-SIGNALS = ("approved", "paid")
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class _Times:
-    """What the steps of a workflow choose from, in ms."""
-
-    # Around the lease of a minute, and up to the longest that may be asked for.
-    timeouts: tuple[int, ...] = (1_000, 5_000, 30_000, 57_999, 58_000, 60_000, 120_000, 600_000)
-    sleeps: tuple[int, ...] = (1, 500, 5_000, 30_000, 61_000, 300_000, 900_000, 901_000, 7_200_000)
-    waits: tuple[int, ...] = (1_000, 10_000, 60_000, 300_000, 3_600_000)
-
-
-_USUAL = _Times()
-_SLOW = _Times(timeouts=(57_999, 60_000, 120_000, 600_000))
-_LAZY = _Times(sleeps=(1, 500, 5_000, 30_000), waits=(60_000, 3_600_000))
+from stepwell_engine.core.definition import Definition
+from stepwell_engine.errors import Problem
+from tests.sim.definitions import PROJECT, SIGNALS, Drawing, Style, T
 
 # In bytes. Around what stays inline, and enough of them to fill a page.
 _FULL = limits.INLINE_OUTPUT
-_SIZES = (30, 120, _FULL - 50, _FULL - 10, _FULL, _FULL + 1, 2_500)
+_LETTER = limits.INLINE_MAIL
+_SIZES = (30, 120, _LETTER, _LETTER + 1, _FULL - 50, _FULL - 10, _FULL, _FULL + 1, 2_500)
 _FILLING = (_FULL - 60, _FULL - 40, _FULL - 20, _FULL - 10, _FULL, _FULL, _FULL + 1)
-
+_STYLES = (
+    *(Style.PLAIN, Style.SLOW, Style.LONG, Style.LAZY, Style.LAZY),
+    *(Style.MIXED, Style.MIXED, Style.MIXED),
+    *(Style.WIDE, Style.WIDE, Style.WIDE),
+    *(Style.PARENT, Style.PARENT, Style.PARENT, Style.PARENT),
+)
+# When a run is cancelled: see Slot.
+_MOMENTS = (
+    *("at", "act", "act", "write", "parked", "page", "page"),
+    *("crash", "crash", "crash", "crash"),
+    *("undo", "undo", "undo", "undo", "launch", "launch", "called", "child ends"),
+)
 
 # Text that does not compress, so that what is stored outgrows a head.
 _NOISE = "".join(Random(0).choices(ascii_letters, k=20_000))
@@ -60,6 +52,7 @@ class Nature:
     """How the outside world answers the acts of a workflow. Probabilities."""
 
     fails: float
+    undo_fails: float
     hopeless: float  # of a failure: it must not be retried
     defect: float  # the performer itself raises
     slow: float  # takes nearly as long as it may, or longer
@@ -71,11 +64,14 @@ class Nature:
 class Slot:
     """One workflow of the seed and what is done to its runs.
 
-    `cancel`: when ("at", ms after the beginning; "act", at the n-th act; "write", at the n-th
-    write of the head; "parked"; "page", as one is being written; "crash", of one of its workers),
-    None: never. `prompt`: how likely a signal comes soon after the run waits for it, or as a page
-    is being written; `last_minute`: around the end of the wait, or as a
-    worker looks at it; `signals`: at these times.
+    `cancel`: when ("at", ms after the beginning; "act", at the n-th act; "undo", at the n-th
+    compensation; "write", at the n-th write of the head; "parked"; "page", as one is being
+    written; "crash", of one of its workers; "launch", as it starts a child; "called", as it was
+    started as a child; "child ends"), None: never; with its children in `cascade` of the cases.
+    `prompt`: how likely a signal comes soon after the run waits for it, or as a page is being
+    written; `last_minute`: a signal around the end of the wait, or as a worker looks at it, or
+    the cancel of a child around the end of its time; `signals`: at these times; `keyed`: how many
+    of the signals carry one of a few keys. `disabled`: no run starts from … until … (ms).
     """
 
     workflow: str
@@ -84,95 +80,96 @@ class Slot:
     starts: tuple[Start, ...]
     nature: Nature
     cancel: tuple[str, int] | None
+    cascade: float
     prompt: float
     last_minute: float
     signals: tuple[tuple[int, str], ...]
+    keyed: float
+    disabled: tuple[int, int] | None
 
 
 class Catalog:
     """The definitions of a seed, as the service asks for them."""
 
-    def __init__(self, slots: Sequence[Slot]) -> None:
+    def __init__(self, slots: Sequence[Slot], elapsed: Callable[[], int]) -> None:
+        """`elapsed`: ms since the beginning."""
         self._slots = {slot.workflow: slot for slot in slots}
+        self._elapsed = elapsed
 
     def enabled(self, project: str, workflow: str) -> int:
-        """Every workflow has one version."""
-        return self.load(project, workflow, 1, even_broken=True).version
+        """Every workflow that exists has one version."""
+        slot = self._slots.get(workflow)
+        if slot is None:
+            raise Problem("not_found", f"there is no workflow {workflow}")
+        if slot.disabled is not None and slot.disabled[0] <= self._elapsed() < slot.disabled[1]:
+            raise Problem("workflow_disabled", f"{workflow} is disabled")
+        return slot.definition.version
 
-    def load(
-        self, project: str, workflow: str, version: int, even_broken: bool = False
-    ) -> Definition:
+    def load(self, project: str, workflow: str, version: int) -> Definition:
         """The definition; ValueError if the slot's cannot be read."""
         slot = self._slots[workflow]
         if (project, version) != (PROJECT, 1):
             raise KeyError(f"{project} {workflow} {version}")
-        if slot.broken and not even_broken:
+        if slot.broken:
             raise ValueError("a step without a key")
         return slot.definition
 
 
 def draw_slots(random: Random) -> tuple[Slot, ...]:
-    """One to four workflows."""
-    return tuple(_slot(random, f"flow-{number}") for number in range(_few(random)))
-
-
-def _few(random: Random) -> int:
-    return _one(random, (1, 1, 1, 2, 2, 3, 4))
+    """One to four workflows; the first is started, the others are started or called."""
+    count = _one(random, (1, 1, 1, 2, 2, 3, 4))
+    styles = [_one(random, _STYLES) for _ in range(count)]
+    if Style.PARENT in styles and count == 1:
+        styles.append(_one(random, _STYLES))
+    names = [f"flow-{number}" for number in range(len(styles))]
+    calls = Style.PARENT in styles
+    return tuple(
+        _slot(random, name, style, [other for other in names if other != name], calls)
+        for name, style in zip(names, styles, strict=True)
+    )
 
 
 def _one(random: Random, options: Sequence[T]) -> T:
     return options[int(random.random() * len(options))]
 
 
-def _slot(random: Random, workflow: str) -> Slot:
-    long = random.random() < 0.25
-    lazy = long and random.random() < 0.75
-    slow = not long and random.random() < 0.3
-    count = 8 + int(random.random() * 6) if long else 1 + int(random.random() * 5)
-    times = _SLOW if slow else _LAZY if lazy else _USUAL
-    kinds = ACTIONS if slow else _one(random, (ACTIONS, KINDS, KINDS, KINDS))
-    chosen = [_one(random, kinds) for _ in range(count)]
-    if lazy:  # one wait after the other, for signals that are there already
-        chosen[1:] = [(Kind.SLEEP, Kind.WAIT_FOR_SIGNAL)[n % 2] for n in range(count - 1)]
-    steps = tuple(_step(random, ordinal, kind, times) for ordinal, kind in enumerate(chosen))
+def _slot(random: Random, workflow: str, style: Style, targets: list[str], calls: bool) -> Slot:
+    definition = Drawing(random, workflow, style, targets).definition()
+    lazy = style is Style.LAZY
     moments = tuple(
         (int(random.random() ** 2 * 120_000), _one(random, SIGNALS))
         for _ in range(int(random.random() ** 2 * 5) + (6 if lazy else 0))
     )
+    only_called = calls and workflow != "flow-0" and style is not Style.PARENT
+    off = int(random.random() * 60_000)
+    disabled = (off, off + int(random.random() * 60_000)) if random.random() < 0.1 else None
     return Slot(
         workflow=workflow,
-        definition=Definition(PROJECT, workflow, 1, steps),
+        definition=definition,
         broken=random.random() < 0.01,
-        starts=_starts(random),
-        nature=Nature(
-            fails=_one(random, (0.0, 0.1, 0.3, 0.6)),
-            hopeless=_one(random, (0.0, 0.1)),
-            defect=_one(random, (0.0, 0.02)),
-            slow=0.8 if slow else _one(random, (0.0, 0.2, 0.6)),
-            sizes=_FILLING if long else _SIZES,
-            poison=int(random.random() * count) if random.random() < 0.04 else None,
-        ),
+        starts=() if only_called and random.random() < 0.7 else _starts(random),
+        nature=_nature(random, style, len(definition.flat)),
         cancel=_cancel(random),
+        cascade=_one(random, (0.0, 0.5, 1.0)),
         prompt=0.9 if lazy else _one(random, (0.0, 0.5, 0.9)),
         last_minute=_one(random, (0.0, 0.5, 0.9)),
         signals=moments,
+        keyed=_one(random, (0.0, 0.5, 0.9)),
+        disabled=disabled,
     )
 
 
-def _step(random: Random, ordinal: int, kind: Kind, times: _Times) -> Step:
-    fields: dict[str, Any] = {}
-    if kind is Kind.SLEEP:
-        fields = {"sleep_for": _one(random, times.sleeps)}
-    elif kind is Kind.WAIT_FOR_SIGNAL:
-        fields = {"signal": _one(random, SIGNALS), "timeout": _one(random, times.waits)}
-    else:
-        attempts = 1 + int(random.random() * 5)
-        fields = {
-            "target": "there",
-            "timeout": _one(random, times.timeouts),
-            "max_attempts": attempts,
-        }
-    return Step(ordinal=ordinal, key=f"step-{ordinal}", kind=kind, **fields)
+def _nature(random: Random, style: Style, steps: int) -> Nature:
+    long = style in (Style.LAZY, Style.LONG)
+    return Nature(
+        fails=_one(random, (0.0, 0.1, 0.3, 0.6)),
+        undo_fails=_one(random, (0.0, 0.2, 0.5)),
+        hopeless=_one(random, (0.0, 0.1, 0.5)),
+        defect=_one(random, (0.0, 0.02)),
+        slow=0.8 if style is Style.SLOW else _one(random, (0.0, 0.2, 0.6)),
+        sizes=_FILLING if long else _SIZES,
+        poison=int(random.random() * steps) if random.random() < 0.04 else None,
+    )
 
 
 def _starts(random: Random) -> tuple[Start, ...]:
@@ -187,11 +184,7 @@ def _starts(random: Random) -> tuple[Start, ...]:
 
 
 def _cancel(random: Random) -> tuple[str, int] | None:
-    drawn = random.random()
-    if drawn < 0.6:
+    if random.random() < 0.6:
         return None
-    how = _one(
-        random,
-        ("at", "act", "act", "write", "parked", "page", "page", "crash", "crash", "crash", "crash"),
-    )
-    return (how, int(random.random() ** 2 * 60_000) if how == "at" else int(random.random() * 6))
+    how, early = _one(random, _MOMENTS), random.random() ** 2
+    return (how, int(early * 60_000) if how == "at" else int(early * 6))

@@ -15,16 +15,19 @@ from stepwell_engine.service.controls import Controls
 from stepwell_engine.service.hold import Hold
 from stepwell_engine.service.starts import Starts
 from stepwell_engine.service.sweep import Sweep
+from tests.sim.answers import Answers
 from tests.sim.callers import Body, Callers
 from tests.sim.checks import Checks
 from tests.sim.coverage import Coverage
 from tests.sim.crews import SimCrews
+from tests.sim.definitions import ACTIONS
 from tests.sim.faults import Faults, draw_profile
 from tests.sim.ledger import SKEW
 from tests.sim.performer import SimPerformer
 from tests.sim.ports import Links, SimDispatcher, SimRuns, Store
+from tests.sim.rest import check_pace, check_rest
 from tests.sim.scheduler import EPOCH, Crash, Scheduler, Violation
-from tests.sim.workload import ACTIONS, Catalog, draw_slots
+from tests.sim.workload import Catalog, draw_slots
 
 _HOSTS = 3
 _MOST_EVENTS = 60_000
@@ -135,14 +138,15 @@ class World:
         store = engine.store()
         self.checks = Checks(self._slots, self._true_now, store.peek_blob, profile.calm)
         self._links = Links(self.scheduler, self._faults, self.checks, coverage, store, self._react)
-        self._callers = Callers(self._links, self._slots, self._call)
+        answers = Answers(self.checks.ledgers, self.checks.keys)
+        self._callers = Callers(self._links, self._slots, answers, self._call)
         self._hints = MemoryDispatcher(TrueClock(self.scheduler))
         self._hosts = self._build(engine)
         self._visits = 0
 
     def _build(self, engine: Engine) -> list[Host]:
         runs = engine.runs(self._links)
-        catalog = Catalog(self._slots)
+        catalog = Catalog(self._slots, lambda: self.scheduler.now - EPOCH)
         dispatcher = SimDispatcher(self._links, self._hints, self._hint_arrives)
         performer = SimPerformer(self._links, self._slots, self._callers.act_started)
         performers = dict.fromkeys(ACTIONS, performer)
@@ -167,7 +171,7 @@ class World:
             patch.object(holds.log, "disabled", True),
         ):
             self.scheduler.run(_MOST_EVENTS)
-        self.checks.at_rest()
+        check_rest(self.checks, self._links.store, TrueClock(self.scheduler))
 
     # --- what is planned ----------------------------------------------------------------------
 
@@ -179,7 +183,7 @@ class World:
         """Every period, unless it is late; skipping those that would find nothing."""
         if late:
             self._links.fault()
-        self.checks.moves(self._period)
+        check_pace(self.checks, self.scheduler.now, self._period)
         now, following = self.scheduler.now, self.scheduler.next_at()
         if following is None and all(one.done for one in self.checks.ledgers.values()):
             return

@@ -111,6 +111,7 @@ class Advance:
         if head.until + limits.CLOCK_MARGIN >= now:
             return
         journal = journals.decode(head.journal, head.created_at)
+        self._children.take_back(journal)
         try:
             definition = self._versions.load(head.project, head.workflow, head.version)
         except (StepwellError, ValueError):

@@ -6,8 +6,9 @@ from typing import Protocol
 from stepwell_engine import limits
 from stepwell_engine.core import jsonvalue
 from stepwell_engine.core.definition import Definition, Step
+from stepwell_engine.core.journal import Journal
 from stepwell_engine.core.outcome import Failed
-from stepwell_engine.core.run import Blob, Head, Status
+from stepwell_engine.core.run import Blob, Head, Status, StepStatus
 from stepwell_engine.core.subworkflow import ChildResult, letter_of
 from stepwell_engine.errors import Problem, StepwellError
 from stepwell_engine.ports import Clock, Delivered, Dispatcher, Done, Runs
@@ -45,6 +46,8 @@ class Children:
         try:
             version = self._versions.enabled(parent.project, workflow)
         except Problem as problem:
+            if repeat(self._clock, lambda: self._runs.get(child)) is not None:
+                return None  # an earlier try had succeeded, while the workflow could be started
             missing = problem.code == "not_found"
             code = "unknown_resource" if missing else None
             return Failed(problem.detail, code, retryable=not missing)
@@ -72,13 +75,23 @@ class Children:
     def abandon(self, child: str) -> ChildResult:
         """Cancel a child; its result if it ended before."""
         now = self._clock.now()
+        head = self._stop(child, now)
+        return ChildResult(Status.CANCELLED, now) if head is None else self.result(head)
+
+    def take_back(self, journal: Journal) -> None:
+        """Cancel the child that a cancelled run was about to start, if it did.
+
+        Nobody else can: it may have been started after the cancel, and is not recorded.
+        """
+        for record in journal.open:
+            if record.child is not None and record.status is StepStatus.PENDING:
+                self._stop(record.child, self._clock.now())
+
+    def _stop(self, child: str, now: int) -> Head | None:
         written = repeat(self._clock, lambda: self._runs.cancel(child, now))
-        head = written.head
-        if head is None:
-            return ChildResult(Status.CANCELLED, now)
         if isinstance(written, Done):
-            self._dispatcher.hint(child, head.project)
-        return self.result(head)
+            self._dispatcher.hint(child, written.head.project)
+        return written.head
 
     def pay(self, head: Head) -> None:
         """Tell the parent of a run that has ended. A parent that has ended needs no telling."""

@@ -1,0 +1,174 @@
+"""What must hold between a parent and its children: properties 3, 9 and 10."""
+
+from collections.abc import Callable, Mapping
+
+from stepwell_engine.core.definition import Step
+from stepwell_engine.core.journal import Record
+from stepwell_engine.core.run import Head, Mail, Status, StepStatus
+from stepwell_engine.core.subworkflow import result_of
+from stepwell_engine.limits import CLOCK_MARGIN, MAX_DEPTH
+from tests.sim.definitions import MISSING
+from tests.sim.ledger import SKEW, Ledger, content, run_output
+from tests.sim.outcomes import pause
+from tests.sim.scheduler import Violation
+
+_RETRIED = ("child_failed", "timeout", None)
+_FINAL = ("depth_exceeded",)
+_BEGUN = (StepStatus.PENDING, StepStatus.WAITING)
+
+
+class Families:
+    """Knows every run."""
+
+    def __init__(self, ledgers: Mapping[str, Ledger], clock: Callable[[], int]) -> None:
+        self._ledgers = ledgers
+        self._clock = clock
+
+    # --- a child's life -----------------------------------------------------------------------
+
+    def born(self, head: Head) -> None:
+        """A child was created: for the attempt that names it, and once all others have ended."""
+        parent = self._ledgers[head.parent or ""]
+        above = parent.head
+        known = (*parent.journal.open, *parent.records.values())
+        record = next((one for one in known if one.child == head.run_id), None)
+        if record is None or record.status not in (StepStatus.PENDING, StepStatus.CANCELLED):
+            raise Violation(9, f"child {head.run_id} was started, its parent says {record}")
+        if not above.live and above.status is not Status.CANCELLED:
+            raise Violation(9, f"child {head.run_id} of a parent that is {above.status}")
+        if head.depth != above.depth + 1 or head.depth > MAX_DEPTH:
+            raise Violation(9, f"a child {head.depth} deep of a parent {above.depth} deep")
+        for other, (ordinal, attempt) in parent.children.items():
+            if ordinal == record.ordinal and attempt == record.attempt:
+                raise Violation(9, f"{head.run_id} and {other} for attempt {attempt}")
+            if ordinal == record.ordinal and self._ledgers[other].head.live:
+                raise Violation(9, f"{head.run_id} was started while {other} was running")
+        parent.children[head.run_id] = record.ordinal, record.attempt
+
+    def ended(self, new: Head) -> None:
+        """A child ended: from this very write on it owes."""
+        if new.parent is None:
+            return
+        if not new.owes:
+            raise Violation(3, f"{new.run_id} ended, and does not owe its parent the news")
+        if new.wake_at is None or new.wake_at > self._clock() + CLOCK_MARGIN:
+            raise Violation(3, f"{new.run_id} owes, and nobody will look at it soon")
+
+    def paid(self, head: Head) -> None:
+        """A child's debt was struck off: its parent knows, or need not."""
+        parent = self._ledgers[head.parent or ""]
+        if parent.head.live and head.run_id not in parent.accepted:
+            raise Violation(3, f"the debt of {head.run_id} is struck off, its parent knows nothing")
+
+    def told(self, letter: Mail, run_id: str) -> None:
+        """A parent was told of a child's end."""
+        child = self._ledgers[run_id].head
+        result = result_of(letter)
+        if child.live or (result.status, result.ended_at) != (child.status, child.ended_at):
+            raise Violation(9, f"{run_id} is {child.status}, its parent was told {result}")
+
+    # --- the step that called -----------------------------------------------------------------
+
+    def goes_on(self, ledger: Ledger, step: Step, old: Record | None, new: Record) -> bool:
+        """A sub-workflow step is open; whether another child is about to be started."""
+        if new == old:
+            return False
+        if new.status is StepStatus.PENDING:
+            self._next_attempt(ledger, step, old, new)
+            return True
+        if old is None or old.status not in _BEGUN or new.attempt != old.attempt:
+            raise Violation(9, f"{old} became {new}")
+        if new.status is StepStatus.WAITING:
+            if new.child not in ledger.children or new.child != old.child:
+                raise Violation(9, f"{new} waits for a child that was never started")
+        elif new.attempt >= step.max_attempts or self._code(step, old, new.child) != new.code:
+            raise Violation(9, f"{old} became {new}")
+        elif (new.next_at or 0) < ledger.moved_at - SKEW + pause(new.attempt):
+            raise Violation(9, f"{new} is tried again before its pause is over")
+        return False
+
+    def _next_attempt(self, ledger: Ledger, step: Step, old: Record | None, new: Record) -> None:
+        attempt = 0 if old is None else old.attempt
+        if new.attempt != attempt + 1 or new.attempt > step.max_attempts:
+            raise Violation(9, f"{old} became {new}")
+        if old is not None and old.status is StepStatus.RETRYING:
+            if self._clock() + SKEW < (old.next_at or 0):
+                raise Violation(9, f"{old} became {new} before its pause was over")
+        elif old is not None and self._code(step, old, old.child) not in _RETRIED:
+            raise Violation(9, f"{old} became {new}, its child came to something final")
+        if new.child is None or new.child in self._ledgers:
+            raise Violation(9, f"{new} names a child that is there already")
+        begins = (new.next_at or 0) - step.timeout
+        if not ledger.moved_at - SKEW <= begins <= self._clock() + SKEW:
+            raise Violation(6, f"{new} does not end when it should")
+        self._all_over(ledger, step)
+
+    def is_over(self, ledger: Ledger, step: Step, old: Record | None, done: Record) -> None:
+        """A sub-workflow step is finished: with what its child came to."""
+        if done.code == "depth_exceeded" and old is None:
+            if ledger.head.depth < MAX_DEPTH:
+                raise Violation(9, f"{done}, {ledger.head.depth} deep")
+            return
+        if old is None or old.status not in _BEGUN or done.attempt != old.attempt:
+            raise Violation(9, f"{old} became {done}")
+        self._all_over(ledger, step)
+        if done.status is StepStatus.FAILED:
+            again = done.code in _RETRIED and done.attempt < step.max_attempts
+            if again or self._code(step, old, done.child) != done.code:
+                raise Violation(9, f"{done} follows {old}")
+            return
+        child = self._ledgers[done.child or ""]
+        if child.head.status is not Status.SUCCEEDED:
+            raise Violation(9, f"{done}, its child is {child.head.status}")
+        if content(ledger, step, done.output) != run_output(child):
+            raise Violation(1, f"{done} has another output than its child")
+
+    def _all_over(self, ledger: Ledger, step: Step) -> None:
+        """No child of the step is running."""
+        for child, (ordinal, _) in ledger.children.items():
+            if ordinal == step.ordinal and self._ledgers[child].head.live:
+                raise Violation(9, f"{step.key} goes on while its child {child} is running")
+
+    def _code(self, step: Step, old: Record, child: str | None) -> str | None:
+        """What an attempt that began as `old` fails with: its child's end, or no child."""
+        if child is None:
+            if old.child in self._ledgers:
+                raise Violation(9, f"{old.child} is there, but it is recorded as not started")
+            return "unknown_resource" if step.target == MISSING else None
+        ledger = self._ledgers[child]
+        match ledger.head.status:
+            case Status.CANCELLED:
+                return self._cancelled(ledger, old)
+            case Status.FAILED:
+                codes = [one.code for one in ledger.records.values() if one.code in _FINAL]
+                return codes[0] if codes else "child_failed"
+            case status:
+                raise Violation(9, f"an attempt failed with its child {child}, which is {status}")
+
+    def _cancelled(self, child: Ledger, old: Record) -> str:
+        """Given up when its time was over: a timeout; cancelled before: by somebody."""
+        if child.canceller == child.head.parent:
+            if self._clock() + SKEW < (old.next_at or 0):
+                raise Violation(9, f"{old} was given up before its time was over")
+            return "timeout"
+        at = child.head.ended_at or 0
+        return "timeout" if at >= (old.next_at or 0) else "child_cancelled"
+
+    # --- at rest ------------------------------------------------------------------------------
+
+    def at_rest(self, ledger: Ledger) -> None:
+        """No child goes on that a cancelled run was about to start; none, if it cascaded."""
+        if ledger.cancelled_at is None:
+            return
+        for record in ledger.records.values():
+            child = self._ledgers.get(record.child or "")
+            if record.status is not StepStatus.CANCELLED or child is None:
+                continue
+            starting = record.child in ledger.starting
+            latest = ledger.cascaded_at
+            if starting:  # in flight, until the run is settled
+                latest = ledger.moved_at
+            if latest is None or child.head.status is Status.CANCELLED:
+                continue
+            if child.ended_at > latest:
+                raise Violation(10, f"{record.child} went on, though its parent was cancelled")

@@ -1,0 +1,211 @@
+"""A journal says what happened: the steps that a write finished, and those that it left begun."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from stepwell_engine import limits
+from stepwell_engine.core.definition import ACTION_KINDS, Kind, Step
+from stepwell_engine.core.journal import Joined, Journal, Record
+from stepwell_engine.core.outcome import Failed, Succeeded
+from stepwell_engine.core.run import Head, StepStatus
+from tests.sim.ledger import SKEW, Effect, Execution, Ledger, content, joined
+from tests.sim.scheduler import Violation
+
+
+class Calls(Protocol):
+    """Checks what a write says about the children of a sub-workflow step."""
+
+    def goes_on(self, ledger: Ledger, step: Step, old: Record | None, new: Record) -> bool:
+        """The step is still open; whether another child is about to be started."""
+        ...
+
+    def is_over(self, ledger: Ledger, step: Step, old: Record | None, done: Record) -> None:
+        """The step is finished."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One write: the ledger with the old journal and the new records, and the new head.
+
+    `tried` are the executions whose outcomes the write must carry; `now` is the true time.
+    """
+
+    ledger: Ledger
+    head: Head
+    journal: Journal
+    fresh: tuple[Record, ...]
+    tried: Mapping[Effect, Execution]
+    now: int
+    calls: Calls
+
+    def joins_failed(self, effect: Effect) -> bool:
+        """Whether this write failed the join for which a child ran."""
+        definition = self.ledger.definition
+        index = definition.owners[effect[0]]
+        return any(
+            one.status is StepStatus.FAILED
+            and not one.undo
+            and one.ordinal == definition.steps[index + 1].ordinal
+            for one in self.fresh
+            if index + 1 < len(definition.steps)
+        )
+
+
+def check_open(look: Look) -> int:
+    """The times that govern a begun step stay as they are until it is tried again.
+
+    How many child runs are about to be started.
+    """
+    ledger, launches = look.ledger, 0
+    for old in ledger.journal.open:
+        new = look.journal.opened(*old.effect)
+        if new == old or old.effect in ledger.records:
+            continue
+        called = ledger.definition.flat[old.ordinal].kind is Kind.SUBWORKFLOW and not old.undo
+        if new is None or (old.effect not in look.tried and not called):
+            raise Violation(2, f"{old} became {new}, and it was not tried")
+    for new in look.journal.open:
+        before = ledger.journal.opened(*new.effect)
+        if new.effect in ledger.records:
+            raise Violation(1, f"{new} is finished and begun")
+        step = ledger.step_of(new.effect)
+        if step.kind in ACTION_KINDS:
+            if before is None or new.attempt != before.attempt:
+                _check_retry(look, step, new, before.attempt if before is not None else 0)
+        elif step.kind is Kind.SUBWORKFLOW:
+            launches += look.calls.goes_on(ledger, step, before, new)
+        elif step.kind is Kind.JOIN:
+            if new.status is not StepStatus.WAITING:
+                raise Violation(2, f"{new}: a join waits")
+        elif new.next_at != (new.started_at or 0) + step.sleep_for + step.timeout:
+            raise Violation(6, f"{new} does not end when it should")
+    return launches
+
+
+def _check_retry(look: Look, step: Step, new: Record, before: int) -> None:
+    tried = look.tried.get(new.effect)
+    if tried is None or tried.attempt != new.attempt:
+        raise Violation(5, f"{new}: no such attempt was made with this lease")
+    if new.attempt != before + 1 or new.attempt >= step.max_attempts:
+        raise Violation(5, f"attempt {before} of {step.key} is followed by {new.attempt}")
+    outcome = tried.outcome
+    if not isinstance(outcome, Failed) or not outcome.retryable or not _tells(new, outcome):
+        raise Violation(1, f"{new} was recorded for {outcome}")
+    if (new.next_at or 0) < tried.ended_at - SKEW + pause(new.attempt, outcome.retry_after):
+        raise Violation(5, f"{new} is tried again before its pause is over")
+    tried.recorded = True
+
+
+def pause(attempt: int, asked: int | None = None) -> int:
+    """How long a step waits after a failed attempt, in ms."""
+    doubled: int = min(2_000 * 2 ** (attempt - 1), limits.BACKOFF_CAP)
+    return max(doubled, min(asked or 0, limits.BACKOFF_CAP))
+
+
+def check_finished(look: Look, record: Record) -> None:
+    """A newly finished step came to what really happened."""
+    ledger = look.ledger
+    step = ledger.step_of(record.effect)
+    if record.undo and not ledger.succeeded((record.ordinal, False)):
+        raise Violation(9, f"{record}, but the step did not succeed")
+    if record.status is StepStatus.CANCELLED:
+        _check_cancelled(look, step, record)
+    elif step.kind in ACTION_KINDS:
+        _check_action(look, step, record)
+    elif step.kind is Kind.SLEEP:
+        if record.status is not StepStatus.SUCCEEDED or too_early(record, step.sleep_for, look.now):
+            raise Violation(6, f"{record}: it sleeps {step.sleep_for} ms")
+    elif step.kind is Kind.WAIT_FOR_SIGNAL:
+        _check_wait(look, step, record)
+    elif step.kind is Kind.FANOUT:
+        if record.status is not StepStatus.SUCCEEDED:
+            raise Violation(2, f"{record}: a fan-out only begins its children")
+    elif step.kind is Kind.JOIN:
+        _check_join(ledger, step, record)
+    else:
+        before = ledger.journal.opened(record.ordinal)
+        look.calls.is_over(ledger, step, before, record)
+
+
+def _check_wait(look: Look, step: Step, record: Record) -> None:
+    if record.status is StepStatus.FAILED:
+        if record.code != "wait_timed_out" or too_early(record, step.timeout, look.now):
+            raise Violation(6, f"{record}: it waits {step.timeout} ms")
+        letters = look.head.mail.values()
+        if any(one.kind == "signal" and one.name == step.signal for one in letters):
+            raise Violation(6, f"{record}, though the signal is there")
+
+
+def _check_join(ledger: Ledger, step: Step, record: Record) -> None:
+    definition = ledger.definition
+    children = definition.steps[definition.owners[step.ordinal] - 1].children
+    statuses = [ledger.status((child.ordinal, False)) for child in children]
+    if record.code == "child_failed":
+        if StepStatus.FAILED not in statuses:
+            raise Violation(2, f"{record}, but its children are {statuses}")
+        return
+    if statuses != [StepStatus.SUCCEEDED] * len(children):
+        raise Violation(2, f"{record}, but its children are {statuses}")
+    large = len(joined(ledger, step)) > limits.MAX_OUTPUT
+    if record.status is not (StepStatus.FAILED if large else StepStatus.SUCCEEDED):
+        raise Violation(1, f"{record}, its output is {'' if large else 'not '}too large")
+    if not large and not isinstance(record.output, Joined):
+        raise Violation(1, f"{record} has another output than its children's")
+
+
+def _check_action(look: Look, step: Step, record: Record) -> None:
+    tried = look.tried.get(record.effect)
+    if record.code == "worker_lost":
+        if look.ledger.losses < limits.MAX_LOST_IN_A_ROW:
+            raise Violation(5, f"{record} after {look.ledger.losses} lost workers")
+        return
+    if tried is None or tried.attempt != record.attempt:
+        raise Violation(1, f"{record} was recorded, but the act in hand is {tried}")
+    outcome = tried.outcome
+    if isinstance(outcome, Failed):
+        final = not outcome.retryable or record.attempt >= step.max_attempts
+        told = record.status is StepStatus.FAILED and _tells(record, outcome)
+        if not told or not (final or look.head.status == "cancelled"):
+            raise Violation(1, f"{record} was recorded for {outcome}")
+    elif isinstance(outcome, Succeeded):
+        large = len(outcome.output or b"") > limits.MAX_OUTPUT
+        expected = StepStatus.FAILED if large else StepStatus.SUCCEEDED
+        kept = large or content(look.ledger, step, record.output) == outcome.output
+        if record.status is not expected or not kept:
+            raise Violation(1, f"{record} was recorded for {outcome}")
+    tried.recorded = True
+
+
+def _check_cancelled(look: Look, step: Step, record: Record) -> None:
+    """What backs off, sleeps or waits does not go on once its run is cancelled, or its join failed.
+
+    If its last attempt comes with this very write, that one failed, and another was to follow.
+    """
+    siblings = not record.undo and look.joins_failed(record.effect)
+    if look.head.status != "cancelled" and not siblings:
+        raise Violation(10, f"{record} in a run that is {look.head.status}")
+    tried = look.tried.get(record.effect)
+    if tried is None:
+        return
+    outcome = tried.outcome
+    backs_off = (
+        isinstance(outcome, Failed)
+        and outcome.retryable
+        and record.attempt < step.max_attempts
+        and _tells(record, outcome)
+    )
+    late = not siblings and tried.ended_at > (look.head.ended_at or 0) + 2 * SKEW
+    if tried.attempt != record.attempt or not backs_off or late:
+        raise Violation(10, f"{record} was recorded for {outcome}")
+    tried.recorded = True
+
+
+def _tells(record: Record, failed: Failed) -> bool:
+    return record.error == failed.message[: limits.MAX_ERROR_TEXT]
+
+
+def too_early(record: Record, lasts: int, now: int) -> bool:
+    """Whether a step ended before its time, whatever clock was read."""
+    return now + SKEW < (record.started_at or 0) + lasts

@@ -1,0 +1,76 @@
+"""Nothing stands still for long, and nothing is missing when everything is over."""
+
+from stepwell_engine.core.definition import Kind
+from stepwell_engine.core.journal import Joined
+from stepwell_engine.core.run import Status
+from stepwell_engine.limits import CLOCK_MARGIN, LEASE
+from stepwell_engine.ports import Clock, Runs
+from stepwell_engine.service.records import RunReader, journal_of
+from tests.sim.checks import Checks
+from tests.sim.ledger import Ledger, joined
+from tests.sim.scheduler import Violation
+
+_SLACK = 5_000  # calls under way, in ms
+
+
+def check_pace(checks: Checks, now: int, period: int) -> None:
+    """Every run that is not over moved since it could: within a lease and a tick. Property 3.
+
+    In a calm world: within PROMPT. A run that has ended tells its parent as soon.
+    """
+    for run_id, ledger in checks.ledgers.items():
+        head = ledger.head
+        if ledger.done:
+            continue
+        held = head.token is not None
+        since = head.until + CLOCK_MARGIN if held else ledger.ready_since
+        if not held and head.live:
+            checks.prompt(since, f"a claim of {run_id}")
+        since = max(since, ledger.moved_at, checks.last_fault)
+        if (head.live or held) and now - since > LEASE + period + _SLACK:
+            raise Violation(3, f"{run_id} has not moved for {now - since} ms")
+        since = max(ledger.ended_at, checks.last_fault)
+        if head.owes and now - since > LEASE + period + _SLACK:
+            raise Violation(3, f"{run_id} has owed for {now - since} ms")
+
+
+def check_rest(checks: Checks, store: Runs, clock: Clock) -> None:
+    """Nothing happens any more: everything came to its end, and all of it is there."""
+    for run_id, ledger in checks.ledgers.items():
+        head = ledger.head
+        if not ledger.done:
+            raise Violation(3, f"{run_id} is {head.status} and nobody will look at it")
+        for name, data in ledger.referred.items():
+            if store.blob(run_id, name) != data:
+                raise Violation(1, f"blob {name} of {run_id} changed")
+        _check_executions(ledger)
+        signals = (mail for mail in ledger.accepted if mail not in checks.ledgers)
+        there = ledger.consumed | set(head.mail)
+        if missing := [mail for mail in signals if mail not in there]:
+            raise Violation(6, f"signals {missing} of {run_id} are gone")
+        _check_joins(ledger, RunReader(store, clock))
+        checks.families.at_rest(ledger)
+
+
+def _check_executions(ledger: Ledger) -> None:
+    for execution in ledger.executions:
+        if not execution.recorded and execution.token not in ledger.lost:
+            rule = 10 if ledger.head.status is Status.CANCELLED else 5
+            raise Violation(rule, f"{execution} is not recorded, its lease was not lost")
+
+
+def _check_joins(ledger: Ledger, reader: RunReader) -> None:
+    """A join's output, as readers see it, has every child's."""
+    joins = [
+        step
+        for step in ledger.definition.steps
+        if step.kind is Kind.JOIN and ledger.succeeded((step.ordinal, False))
+    ]
+    if not joins:
+        return
+    head, definition = ledger.head, ledger.definition
+    records = reader.records(head, journal_of(head))
+    for step in joins:
+        found = reader.output(head, definition, records, step, Joined())
+        if found != joined(ledger, step):
+            raise Violation(1, f"{step.key} reads {found!r}")

@@ -1,0 +1,57 @@
+"""A failed run is unwound backwards, each compensation once: property 9."""
+
+from stepwell_engine.core.definition import Step
+from stepwell_engine.core.journal import Journal
+from stepwell_engine.core.run import Head, Status, StepStatus
+from tests.sim.ledger import Ledger, outstanding
+from tests.sim.scheduler import Violation
+
+
+def check_rollback(ledger: Ledger, before: Journal, new: Head) -> None:
+    """The cursor stands where the records say; `ledger` has the new journal already."""
+    journal = ledger.journal
+    failure = journal.failure
+    if before.failure is not None and (
+        failure is None or failure.ordinal != before.failure.ordinal
+    ):
+        raise Violation(9, f"{before.failure} became {failure}")
+    undone = [one for one in ledger.records.values() if one.undo]
+    if failure is None or failure.ordinal is None:
+        if undone or journal.undo is not None:
+            raise Violation(9, f"undone in a run without a failure to undo: {undone}")
+        return
+    if ledger.status((failure.ordinal, False)) is not StepStatus.FAILED:
+        raise Violation(9, f"{failure}, but the step is not recorded as failed")
+    steps = ledger.definition.steps
+    left = [index for index in range(journal.position) if outstanding(ledger, index)]
+    last = left[-1] if left else -1
+    for record in undone:
+        if ledger.definition.owners[record.ordinal] < last:
+            raise Violation(9, f"{record}, but {steps[last].key} is not undone")
+    if new.status is not Status.CANCELLED:  # whose rollback stops where it is
+        _check_cursor(ledger, last, new)
+
+
+def _check_cursor(ledger: Ledger, last: int, new: Head) -> None:
+    journal = ledger.journal
+    begun = journal.undo is not None
+    if begun and journal.undo != last:
+        raise Violation(9, f"the rollback stands at {journal.undo}, {last} is to be undone")
+    if begun and last >= 0 and journal.undone != _bits(ledger, ledger.definition.steps[last]):
+        raise Violation(9, f"the rollback says {journal.undone:b} of step {last} is undone")
+    if not begun and any(one.undo for one in ledger.records.values()):
+        raise Violation(9, "undone before the rollback began")
+    failed = [one for one in ledger.records.values() if one.undo and one.status == "failed"]
+    stuck = journal.failure is not None and journal.failure.stuck
+    if stuck != bool(failed):
+        raise Violation(9, f"stuck: {stuck}, but these failed: {failed}")
+    if new.status is Status.FAILED and last >= 0 and not stuck:
+        raise Violation(9, f"over, but {ledger.definition.steps[last].key} is not undone")
+
+
+def _bits(ledger: Ledger, top: Step) -> int:
+    return sum(
+        1 << index
+        for index, child in enumerate(top.children)
+        if ledger.succeeded((child.ordinal, True))
+    )
