@@ -8,10 +8,20 @@ from pathlib import Path
 from rich.console import Console
 
 from examples.order_pipeline.engine import EngineFailed
+from tests.bench.bill import bill
 from tests.bench.client import Slow
 from tests.bench.measure import Sizes, measure
 from tests.bench.parked_dynamodb import compare
-from tests.bench.report import DYNAMODB, EMBEDDED, document, show, show_dynamodb, write
+from tests.bench.report import (
+    BILL,
+    DYNAMODB,
+    EMBEDDED,
+    document,
+    show,
+    show_bill,
+    show_dynamodb,
+    write,
+)
 
 RESULTS = Path("build/bench.json")
 PARKED = 300  # runs in DynamoDB's tables
@@ -21,7 +31,7 @@ def main() -> int:
     """0, also if a target is missed; 1 if the figures cannot be taken."""
     sizes = Sizes()
     console = Console(highlight=False)
-    console.print("Measuring, which takes about half a minute ...")
+    console.print("Measuring, which takes about a minute ...")
     with tempfile.TemporaryDirectory(
         prefix="stepwell-bench-", ignore_cleanup_errors=True
     ) as folder:
@@ -35,6 +45,9 @@ def main() -> int:
     on_dynamodb = compare(PARKED)
     write(RESULTS, DYNAMODB, on_dynamodb)
     show_dynamodb(console, on_dynamodb)
+    billed = bill()
+    write(RESULTS, BILL, billed)
+    show_bill(console, billed)
     console.print(f"Written to {RESULTS}.")
     return 0
 

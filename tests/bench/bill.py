@@ -8,7 +8,9 @@ what a step itself does, and what does not depend on runs: the tick, idle pollin
 import json
 import random
 import string
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -27,7 +29,9 @@ from stepwell_engine.core.definition import Kind
 from stepwell_engine.core.outcome import Act, Outcome, Succeeded
 from stepwell_engine.core.run import Status
 from stepwell_engine.edge.auth import admit
+from stepwell_engine.limits import MAX_CHILDREN
 from stepwell_engine.ports import Clock, Performer, Runs
+from stepwell_engine.service.advance import Advance
 from stepwell_engine.service.identity import Permission, Role
 from stepwell_engine.wiring.engine import Abilities, Stores, assemble
 from tests.aws.moto_home import CONTROL, REGION, RUNS, DynamoHome, client
@@ -41,6 +45,16 @@ API_CALL_MS: Final = 10
 STEP_MS: Final = 5
 SQS_PER_HINT: Final = 3  # send, receive, delete
 BUDGET: Final = 60_000  # ms that one invocation goes on with a run
+CHILDREN: Final = (8, MAX_CHILDREN)  # of two fan-outs that are compared
+SIGNAL: Final = json.dumps("x" * 1022).encode()  # a payload of 1 KiB
+# What is to be reached, in dollars per million steps and in write units.
+TARGETS: Final = {
+    "usd_of_5_steps": 2.0,
+    "usd_of_50_steps": 1.0,
+    "marginal_write_units": 1.3,
+    "fanout_child": 1.3,
+    "signal_wait": 10.0,
+}
 ORDER_PIPELINE: Final = Path(__file__).parents[2] / "examples/order_pipeline/workflow.json"
 # JSON text without escapes; a hundred of these can hardly be compressed.
 LETTERS: Final = "".join(sorted({*string.printable[:95]} - {'"', "\\"}))
@@ -114,6 +128,30 @@ class Work:
         return Succeeded(jsonvalue.encode("".join(self.dice.choices(LETTERS, k=OUTPUT - 2))))
 
 
+@dataclass
+class OneByOne:
+    """A crew of whose tasks one ends at each wait: nobody's outcomes share a commit."""
+
+    tasks: deque[Callable[[], None]] = field(default_factory=deque)
+
+    def open(self) -> "OneByOne":
+        """Another one."""
+        return OneByOne()
+
+    def start(self, task: Callable[[], None]) -> None:
+        """Do it at a wait."""
+        self.tasks.append(task)
+
+    def wait(self, _ms: int | None) -> None:
+        """Do the oldest."""
+        self.tasks.popleft()()
+
+    def close(self) -> None:
+        """Do the others."""
+        while self.tasks:
+            self.wait(None)
+
+
 class MeteredAws:
     """The engine over DynamoDB on moto, with a workflow published and a token minted."""
 
@@ -128,6 +166,8 @@ class MeteredAws:
         functions = FunctionPerformer(catalog, {"url": self.work.call})
         performers: dict[Kind, Performer] = dict.fromkeys(Kind, self.work)
         performers[Kind.FUNCTION] = functions
+        self._runs = runs
+        self._performers = performers
         self._assemble = partial(
             assemble,
             Stores(runs, MemoryQueues(), catalog, OpenSecrets()),
@@ -144,19 +184,45 @@ class MeteredAws:
         services.resources.put_function(PROJECT, "work", {"url": "https://example.com/work"})
         services.workflows.publish(PROJECT, WORKFLOW, body)
 
-    def run(self) -> None:
-        """One run over the API, to its end. Workers begin cold: nobody has read the workflow."""
+    def run(self, signals: Sequence[bytes] = ()) -> None:
+        """One run over the API, to its end; each signal is sent when it goes no further.
+
+        Workers begin cold: nobody has read the workflow.
+        """
         services = self.engine.services
+        advance = self._worker()
+        with self._request():
+            run_id = services.starts.start(PROJECT, WORKFLOW, b"{}").head.run_id
+        self._advance(advance, run_id)
+        for payload in signals:
+            with self._request():
+                services.controls.signal(PROJECT, WORKFLOW, run_id, "go", payload)
+            self._advance(advance, run_id)
+
+    @contextmanager
+    def _request(self) -> Iterator[None]:
         with self.meter.label("api"):
             self.meter.invoked(API_CALL_MS, MEMORY_MB)
-            admit(services.identity, f"Bearer {self.token}", Permission.RUN, PROJECT)
-            run_id = services.starts.start(PROJECT, WORKFLOW, b"{}").head.run_id
-        worker = self._assemble()
+            admit(self.engine.services.identity, f"Bearer {self.token}", Permission.RUN, PROJECT)
+            yield
+
+    def _worker(self) -> Advance:
+        return Advance(
+            self._runs,
+            self._assemble().services.workflows,
+            self._performers,
+            OneByOne(),
+            self.hints,
+            self.clock,
+            RandomIds(self.clock),
+        )
+
+    def _advance(self, advance: Advance, run_id: str) -> None:
         with self.meter.label("worker"):
             while self._next_hint():
                 before = self.work.steps
                 self.meter.sqs(SQS_PER_HINT)
-                worker.advance.run(run_id, PROJECT, BUDGET)
+                advance.run(run_id, PROJECT, BUDGET)
                 self.meter.invoked(max(1, self.work.steps - before) * STEP_MS, MEMORY_MB)
 
     def succeeded(self) -> int:
@@ -182,21 +248,52 @@ def function_steps(count: int) -> dict[str, Any]:
     return {"steps": steps}
 
 
-def bill(runs: int = RUNS_OF_EACH) -> dict[str, Any]:
-    """The bill for runs of 5 and 50 function steps, what one step more costs, the pipeline's."""
-    five, fifty = (measure(function_steps(count), runs) for count in (5, 50))
-    more = (fifty["write_units"] - five["write_units"]) / 45
-    pipeline = json.loads(ORDER_PIPELINE.read_text("utf-8"))
+def fan_of(count: int) -> dict[str, Any]:
+    """A workflow of a fan-out over functions, and its join."""
+    children = function_steps(count)["steps"]
     return {
-        "5": five,
-        "50": fifty,
-        "marginal_write_units": more,
-        "order_pipeline": measure(pipeline, runs),
-        "prices_as_of": prices.AS_OF,
+        "steps": [
+            {"key": "all", "kind": "fanout", "children": children},
+            {"key": "joined", "kind": "join"},
+        ]
     }
 
 
-def measure(body: Mapping[str, Any], runs: int) -> dict[str, Any]:
+def bill(runs: int = RUNS_OF_EACH) -> dict[str, Any]:
+    """The bill for runs of 5 and 50 function steps, and of the order pipeline.
+
+    In write units: what one step more costs, one child more of a fan-out, a wait for a signal.
+    """
+    five, fifty = (measure(function_steps(count), runs) for count in (5, 50))
+    few, many = (measure(fan_of(count), runs) for count in CHILDREN)
+    pipeline = json.loads(ORDER_PIPELINE.read_text("utf-8"))
+    without, waiting = measure(function_steps(2), runs), measure(_with_a_wait(), runs, (SIGNAL,))
+    wait = {
+        name: units - without["writes"].get(name, 0) for name, units in waiting["writes"].items()
+    }
+    return {
+        "5": five,
+        "50": fifty,
+        "usd_of_5_steps": five["usd_per_million_steps"],
+        "usd_of_50_steps": fifty["usd_per_million_steps"],
+        "marginal_write_units": (fifty["write_units"] - five["write_units"]) / 45,
+        "fanout_child": (many["write_units"] - few["write_units"]) / (CHILDREN[1] - CHILDREN[0]),
+        "fanout_writes": many["writes"],
+        "signal_wait": waiting["write_units"] - without["write_units"],
+        "signal_wait_writes": {name: units for name, units in wait.items() if units},
+        "order_pipeline": measure(pipeline, runs),
+        "runs_of_each": runs,
+        "prices_as_of": prices.AS_OF,
+        "targets": TARGETS,
+    }
+
+
+def _with_a_wait() -> dict[str, Any]:
+    first, last = function_steps(2)["steps"]
+    return {"steps": [first, {"key": "wait", "kind": "wait_for_signal", "signal": "go"}, last]}
+
+
+def measure(body: Mapping[str, Any], runs: int, signals: Sequence[bytes] = ()) -> dict[str, Any]:
     """Figures of one run of a workflow, and the price of a million of its steps."""
     home = DynamoHome()
     try:
@@ -205,7 +302,7 @@ def measure(body: Mapping[str, Any], runs: int) -> dict[str, Any]:
         meter.watch(client())
         try:
             for _ in range(runs):
-                system.run()
+                system.run(signals)
         finally:
             meter.unwatch(client())
         if system.succeeded() != runs:

@@ -15,7 +15,7 @@ from rich.table import Table
 from tests.bench.fanout import STEP_MS, target_ms
 from tests.bench.measure import Sizes
 
-EMBEDDED, DYNAMODB = "embedded", "dynamodb"  # sections of the file
+EMBEDDED, DYNAMODB, BILL = "embedded", "dynamodb", "bill"  # sections of the file
 # What is to be reached on a machine with two cores: the figure, and whether less is better.
 TARGETS: dict[str, tuple[float, bool]] = {
     "ms_per_step": (1.0, True),
@@ -55,6 +55,13 @@ TEXTS = {
     "parked_plans_changed": "  that parked runs change",
     "fsync_ms": "ms of a small append with fsync",
     "sqlite_commit_ms": "ms of a SQLite commit (WAL, FULL)",
+}
+BILL_TEXTS = {
+    "usd_of_5_steps": "dollars per million steps, in runs of 5",
+    "usd_of_50_steps": "dollars per million steps, in runs of 50",
+    "marginal_write_units": "write units of one step more",
+    "fanout_child": "write units of one child of a fan-out more",
+    "signal_wait": "write units of a wait for a signal of 1 KiB",
 }
 
 
@@ -107,11 +114,23 @@ def show(console: Console, measured: Mapping[str, Any]) -> None:
 def show_dynamodb(console: Console, measured: Mapping[str, Any]) -> None:
     """One line for each figure."""
     for name, target in measured["targets"].items():
-        reached = "[green]reached[/green]" if measured[name] <= target else "[red]missed[/red]"
         console.print(
             f"DynamoDB, {name.removeprefix('parked_')} of a run, {measured['sizes']['parked']} "
-            f"parked / none: {measured[name]:.2f} ≤ {target:g} {reached}"
+            f"parked / none: {_against(measured[name], target)}"
         )
+
+
+def show_bill(console: Console, billed: Mapping[str, Any]) -> None:
+    """One line for each figure, and where the units of a wait for a signal go."""
+    for name, target in billed["targets"].items():
+        console.print(f"AWS, {BILL_TEXTS[name]}: {_against(billed[name], target)}")
+    parts = (f"{what} {units:g}" for what, units in billed["signal_wait_writes"].items())
+    console.print(f"  of these: {', '.join(parts)}")
+
+
+def _against(value: float, target: float) -> str:
+    reached = "[green]reached[/green]" if value <= target else "[red]missed[/red]"
+    return f"{value:.2f} ≤ {target:g} {reached}"
 
 
 def _target(name: str, value: Any) -> tuple[str, str]:

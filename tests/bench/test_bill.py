@@ -1,9 +1,11 @@
 """What a step costs, and where its units go: a change that costs more is seen here first."""
 
 import pytest
+from rich.console import Console
 
 from stepwell_engine.adapters.aws.meter import Bill
-from tests.bench.bill import bill, figures
+from tests.bench.bill import TARGETS, bill, figures
+from tests.bench.report import BILL_TEXTS, show_bill
 
 
 def test_a_step_costs_what_was_promised() -> None:
@@ -25,6 +27,29 @@ def test_a_step_costs_what_was_promised() -> None:
     pipeline = found["order_pipeline"]
     assert pipeline["lambda_invocations"] == 3  # before the sleep, and after it
     assert pipeline["write_units"] < 15
+    assert found["fanout_child"] <= 1.3
+    assert found["signal_wait"] <= 10
+    assert found["signal_wait_writes"] == {
+        "commit table": 1,  # the signal is taken; the wait began with the step before it
+        "commit due-runs": 2,
+        "deliver table": 3,  # the body is an item of its own
+        "deliver due-runs": 2,
+        "claim table": 1,
+    }
+    assert sum(found["signal_wait_writes"].values()) == found["signal_wait"]
+
+
+def test_the_bill_says_of_every_figure_whether_its_target_was_reached() -> None:
+    console = Console(record=True, width=120)
+    met = dict.fromkeys(TARGETS, 0.5) | {"signal_wait": 10.01}
+
+    show_bill(console, {**met, "targets": TARGETS, "signal_wait_writes": {"claim table": 1.0}})
+
+    *lines, last, parts = console.export_text().splitlines()
+    assert len(lines) == len(BILL_TEXTS) - 1
+    assert all(line.endswith("reached") for line in lines)
+    assert last == "AWS, write units of a wait for a signal of 1 KiB: 10.01 ≤ 10 missed"
+    assert parts == "  of these: claim table 1"
 
 
 def test_a_bill_is_its_units_times_their_prices() -> None:
