@@ -11,12 +11,13 @@ import pytest
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 
 from functions.executor import batch
-from functions.executor.batch import MARGIN
+from functions.executor.batch import MARGIN, THREADS
+from stepwell_engine.adapters.aws.clients import CONNECTIONS
 from stepwell_engine.adapters.tally import Tally
 from stepwell_engine.core.definition import Kind
 from stepwell_engine.core.outcome import Act, Outcome
 from stepwell_engine.errors import Unavailable
-from stepwell_engine.limits import LEASE, MINUTE
+from stepwell_engine.limits import CHILDREN_AT_ONCE, LEASE, MINUTE
 from tests.aws.installation import HINTS, waiting
 from tests.scenarios.aws import AwsHome
 from tests.scenarios.homes import StoryClock
@@ -191,21 +192,18 @@ def test_a_run_whose_executor_was_killed_in_a_step_is_brought_back_by_the_tick(
 ) -> None:
     home.publish("order", {"key": "pay", "kind": "webhook", "target": receiver.url}, STEP)
     run_id = home.start("order")
-    performers = home.home.engine.advance._tools.performers
+    performers: Any = home.home.engine.advance._tools.performers
     webhook = performers[Kind.WEBHOOK]
-    monkeypatch.setattr(home.home.engine.advance, "_performers", {**performers})
 
     class Dying:
         def perform(self, act: Act) -> Outcome:
             webhook.perform(act)
             raise Killed
 
-    broken: Any = home.home.engine.advance._tools.performers
-    broken[Kind.WEBHOOK] = Dying()
     (message,) = home._receive()
-    with pytest.raises(Killed):
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setitem(performers, Kind.WEBHOOK, Dying())
         home.execute([message])
-    broken[Kind.WEBHOOK] = webhook
     waiting(HINTS).clear()  # the hint with it, and any other
     left = home.run("order", run_id)
     assert (left["status"], len(receiver.calls)) == ("running", 1)
@@ -243,6 +241,10 @@ def test_a_doubled_hint_does_nothing_twice(home: AwsHome) -> None:
     made = event(hint(run_id), hint(run_id), hint(run_id))
     assert batch.run(home.home, made, Context(), threads=1) == {"batchItemFailures": []}
     assert len(home.messages("emails")) == 1
+
+
+def test_a_batch_of_fanouts_has_a_connection_for_everything_that_goes_on_at_once() -> None:
+    assert THREADS * (1 + CHILDREN_AT_ONCE) <= CONNECTIONS
 
 
 def test_attempts_are_counted(home: AwsHome, receiver: Receiver) -> None:

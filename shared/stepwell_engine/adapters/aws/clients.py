@@ -25,7 +25,7 @@ ERRORS: Final = (BotoCoreError, ClientError)
 LOST: Final = (HTTPClientError,)
 TIMED_OUT: Final = (ReadTimeoutError,)
 
-_CONNECTIONS: Final = 50  # no fewer than steps that go on at once
+CONNECTIONS: Final = 100  # of a client; no fewer than threads that may use it at once
 
 
 class Clients:
@@ -54,7 +54,7 @@ class Clients:
             connect_timeout=CONNECT_SECONDS,
             read_timeout=READ_SECONDS,
             retries={"mode": "standard", "total_max_attempts": attempts},
-            max_pool_connections=_CONNECTIONS,
+            max_pool_connections=CONNECTIONS,
             tcp_keepalive=True,
         )
         client = self.session.create_client(service, region_name=region, config=config)

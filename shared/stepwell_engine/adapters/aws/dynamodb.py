@@ -20,6 +20,7 @@ from botocore.exceptions import (  # type: ignore[import-untyped]
 )
 from botocore.parsers import ResponseParserError  # type: ignore[import-untyped]
 
+from stepwell_engine.adapters.aws.clients import CONNECTIONS
 from stepwell_engine.errors import StoreError, Unavailable
 from stepwell_engine.limits import SECOND
 from stepwell_engine.ports import Clock
@@ -80,7 +81,7 @@ def connect(
         connect_timeout=CONNECT_SECONDS,
         read_timeout=READ_SECONDS,
         retries={"mode": "standard", "total_max_attempts": 1},
-        max_pool_connections=50,
+        max_pool_connections=CONNECTIONS,
         tcp_keepalive=True,
     )
     session = session or botocore.session.get_session()
