@@ -61,12 +61,13 @@ def serving(receiver: Receiver, tls: ssl.SSLContext | None = None) -> Iterator[R
             body = self.rfile.read(int(self.headers["content-length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
             receiver.requests.append(Request(self.path, headers, body, self.number))
+            answer = receiver.body  # a client may go on as soon as it has the head
             self.send_response(receiver.status)
             for name, value in receiver.headers.items():
                 self.send_header(name, value)
-            self.send_header("content-length", str(len(receiver.body)))
+            self.send_header("content-length", str(len(answer)))
             self.end_headers()
-            self.wfile.write(receiver.body)
+            self.wfile.write(answer)
             self.close_connection = receiver.hang_up
 
         def log_message(self, *args: object) -> None:

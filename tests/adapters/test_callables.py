@@ -11,7 +11,7 @@ import pytest
 from stepwell_engine import limits
 from stepwell_engine.adapters.embedded.callables import MAX_OVERDUE, Callables
 from stepwell_engine.core.definition import Kind
-from stepwell_engine.core.outcome import Failed, Outcome, Succeeded
+from stepwell_engine.core.outcome import Failed, NotTried, Outcome, Succeeded
 from tests.adapters.doing import act, failure, output
 
 Write = Callable[[str, str], None]
@@ -125,6 +125,9 @@ def test_an_async_function_is_refused(callables: Callables, write: Write) -> Non
         ("raise KeyError", "KeyError"),
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("raise GeneratorExit", "GeneratorExit"),
+        ("raise type('Own', (BaseException,), {})('x')", "Own: x"),
+        ("raise OSError(24, 'Too many open files')", "OSError: [Errno 24] Too many open files"),
         ("return 1 / 0", "ZeroDivisionError: division by zero"),
     ],
 )
@@ -134,6 +137,21 @@ def test_an_exception_fails_with_its_type_and_message(
     write("shop.py", f"def f(event):\n    {body}\n")
     for _ in range(2):  # and the thread goes on
         assert call(callables, "shop:f") == Failed(f"the function shop:f raised {described}")
+
+
+@pytest.mark.parametrize("raised", ["RuntimeError", "SystemExit", "KeyboardInterrupt"])
+def test_an_exception_that_cannot_be_described_fails_too(
+    callables: Callables, write: Write, raised: str
+) -> None:
+    write(
+        "shop.py",
+        f"class Mute(Exception):\n    def __str__(self): raise {raised}\n"
+        "def f(event): raise Mute\n",
+    )
+    for _ in range(2):
+        assert call(callables, "shop:f") == Failed(
+            "the function shop:f raised Mute, whose text cannot be shown"
+        )
 
 
 def test_a_module_that_cannot_be_imported_fails_and_is_tried_again(
@@ -166,14 +184,34 @@ def test_what_is_returned_must_be_json(callables: Callables, write: Write, value
     assert "what shop:f returned is no JSON" in failure(call(callables, "shop:f")).message
 
 
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("x = {}; x['a'] = [x]; return x", "nests deeper than 200 levels, or contains itself"),
+        ("x = []; x.append(x); return x", "nests deeper than 200 levels, or contains itself"),
+        ("x = []\n    for _ in range(250): x = [x, x]\n    return x", "nests deeper than 200"),
+        ("return Odd(a=1)", "is no JSON: reading it raised ZeroDivisionError: division by zero"),
+    ],
+    ids=["object", "list", "shared", "odd"],
+)
+def test_a_value_that_has_no_end_or_cannot_be_read_fails_at_once(
+    callables: Callables, write: Write, body: str, reason: str
+) -> None:
+    write(
+        "shop.py",
+        f"class Odd(dict):\n    def values(self): return 1 / 0\ndef f(event):\n    {body}\n",
+    )
+    assert reason in failure(call(callables, "shop:f")).message
+
+
 def test_returning_nothing_is_no_output(callables: Callables, write: Write) -> None:
     write("shop.py", "def f(event): ...\n")
     assert call(callables, "shop:f") == Succeeded(None)
 
 
-def test_a_payload_that_was_left_out_is_an_empty_object(callables: Callables, write: Write) -> None:
-    write("shop.py", "def f(event): return event['payload']\n")
-    assert output(call(callables, "shop:f", payload=None)) == {}
+def test_a_payload_may_be_null(callables: Callables, write: Write) -> None:
+    write("shop.py", "def f(event): return [event['payload']]\n")
+    assert output(call(callables, "shop:f", payload=None)) == [None]
 
 
 @pytest.mark.parametrize("size", [limits.MAX_OUTPUT, limits.MAX_OUTPUT + 1])
@@ -217,15 +255,17 @@ def test_a_callable_that_overruns_times_out_and_others_go_on(
     assert output(call(callables, "gate:pass_by")) == "passed"
 
 
-def test_a_hundred_may_overrun_then_calls_are_refused_until_one_returns(
+def test_a_hundred_may_overrun_then_calls_are_put_off_until_one_returns(
     callables: Callables, gate: threading.Event
 ) -> None:
     for _ in range(MAX_OVERDUE):
         assert failure(call(callables, "gate:wait", timeout=1)).code == "timeout"
-    refused = failure(call(callables, "gate:pass_by"))
-    assert refused.message.startswith("100 Python functions have overrun their timeout")
+    assert call(callables, "gate:pass_by") == NotTried(
+        "100 Python functions have overrun their timeout and still run: no further ones are called "
+        "until one of them returns, or the host is started again"
+    )
     gate.set()
-    while isinstance(call(callables, "gate:pass_by"), Failed):
+    while isinstance(call(callables, "gate:pass_by"), NotTried):
         pass
     assert output(call(callables, "gate:wait")) == "late"
 

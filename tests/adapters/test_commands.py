@@ -146,6 +146,19 @@ def test_at_the_deadline_the_whole_group_is_killed(
     assert held() == b""
 
 
+@pytest.mark.parametrize(
+    "script",
+    ["setsid sleep 600 & wait", "setsid sh -c 'setsid sleep 600 & wait' & wait"],
+    ids=["child", "grandchild"],
+)
+def test_at_the_deadline_those_are_killed_too_that_have_left_the_group(
+    script: str, tmp_path: Path, held: Callable[[], bytes]
+) -> None:
+    outcome = sh(f"exec 3> {tmp_path / 'fifo'}; {script}", timeout=300)
+    assert outcome == Failed('the command "sh" timed out after 0.3 s', "timeout")
+    assert held() == b""
+
+
 def test_what_a_program_leaves_running_neither_holds_the_step_nor_lives_on(
     tmp_path: Path, held: Callable[[], bytes]
 ) -> None:

@@ -43,7 +43,7 @@ def test_the_payload_is_sent_and_the_id_is_the_output(
         '[1,"é"]',
         "0",
         "false",
-        "{}",
+        "null",
     ]
     assert {message.sent_at for message in found} == {NOW}
 

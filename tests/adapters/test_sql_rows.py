@@ -1,6 +1,7 @@
 """What a SQL step returns: rows of a real PostgreSQL as JSON."""
 
 import json
+import tracemalloc
 from typing import Any
 
 import psycopg
@@ -45,6 +46,38 @@ def test_at_most_32_kib_of_rows_are_kept(performer: SqlPerformer, over: int) -> 
 def test_a_first_row_that_is_too_large_leaves_none(performer: SqlPerformer) -> None:
     found = output(run(performer, "select repeat('x', 1000000) as a"))
     assert found == {"rows_affected": 1, "rows": [], "rows_truncated": True}
+
+
+def test_columns_of_one_name_are_all_kept(performer: SqlPerformer) -> None:
+    query = "select 1 as a, 2 as a, 3 as a_2, 4 as a, 5 as b, 6 as b"
+    assert rows(performer, query) == [{"a": 1, "a_3": 2, "a_2": 3, "a_4": 4, "b": 5, "b_2": 6}]
+
+
+@pytest.mark.parametrize("statement", ["show timezone", "explain select 1"])
+def test_rows_that_the_server_does_not_count_are_counted(
+    performer: SqlPerformer, statement: str
+) -> None:
+    found = output(run(performer, statement))
+    assert found["rows_affected"] == len(found["rows"]) == 1
+
+
+def test_a_huge_row_is_not_copied(performer: SqlPerformer) -> None:
+    run(performer, "select 1")
+    tracemalloc.start()
+    found = output(run(performer, "select 7 as n, repeat('x', 20000000) as a"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == {"rows_affected": 1, "rows": [], "rows_truncated": True}
+    assert peak < 1_000_000
+
+
+def test_a_session_that_has_read_a_huge_row_gives_its_memory_back(performer: SqlPerformer) -> None:
+    pid = "select pg_backend_pid() as pid"
+    first = rows(performer, pid)
+    run(performer, "select repeat('x', 1000000)")
+    assert rows(performer, pid) == first
+    run(performer, "select repeat('x', 1048577)")
+    assert rows(performer, pid) != first
 
 
 def test_a_result_of_any_size_is_read_without_being_kept(performer: SqlPerformer) -> None:

@@ -12,7 +12,7 @@ import requests
 from stepwell_engine import limits
 from stepwell_engine.adapters.http.client import Answer, HttpClient
 from stepwell_engine.adapters.http.transport import GuardedAdapter
-from stepwell_engine.core.outcome import Failed
+from stepwell_engine.core.outcome import Failed, NotTried
 from tests.adapters import receivers
 from tests.adapters.certificates import server_context
 from tests.adapters.conftest import LOOPBACK, names
@@ -30,7 +30,7 @@ class Secure:
     client: HttpClient
     port: int
 
-    def post(self, host: str) -> Answer | Failed:
+    def post(self, host: str) -> Answer | Failed | NotTried:
         return post(self.client, f"https://{host}:{self.port}/")
 
 
@@ -43,7 +43,7 @@ def secure(tmp_path: Path) -> Iterator[Secure]:
         adapter.close()
 
 
-def post(client: HttpClient, url: str, timeout: int = 30_000) -> Answer | Failed:
+def post(client: HttpClient, url: str, timeout: int = 30_000) -> Answer | Failed | NotTried:
     return client.post(url, {"x-test": "yes"}, b'{"a":1}', timeout)
 
 
@@ -106,7 +106,7 @@ def test_the_next_address_is_tried_if_one_does_not_answer(receiver: Receiver) ->
 
 
 def test_many_threads_share_the_transport(client: HttpClient, receiver: Receiver) -> None:
-    outcomes: list[Answer | Failed] = []
+    outcomes: list[Answer | Failed | NotTried] = []
 
     def work() -> None:
         for _ in range(10):

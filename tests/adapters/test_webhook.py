@@ -14,7 +14,7 @@ from stepwell_engine.core.outcome import Failed
 from stepwell_engine.core.signing import verify
 from tests.adapters.conftest import names
 from tests.adapters.doing import NOW, StillClock, act, failure, output
-from tests.adapters.receivers import Receiver
+from tests.adapters.receivers import Receiver, dripping, saying, scripted
 
 
 @pytest.fixture
@@ -73,12 +73,10 @@ def test_a_secret_that_cannot_be_opened_sends_nothing(
     assert receiver.requests == []
 
 
-def test_a_payload_that_was_left_out_is_an_empty_object(
-    performer: WebhookPerformer, receiver: Receiver
-) -> None:
+def test_a_payload_is_sent_as_it_is(performer: WebhookPerformer, receiver: Receiver) -> None:
     performer.perform(act(Kind.WEBHOOK, receiver.url, payload=None))
     performer.perform(act(Kind.WEBHOOK, receiver.url, payload=0))
-    assert [request.body for request in receiver.requests] == [b"{}", b"0"]
+    assert [request.body for request in receiver.requests] == [b"null", b"0"]
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 409, 429, 500, 503])
@@ -118,13 +116,75 @@ def test_a_redirect_is_a_failure_and_not_followed(
     assert len(receiver.requests) == 1
 
 
+@pytest.mark.parametrize("status", [300, 301, 304, 399])
+def test_a_status_without_a_place_to_go_to_is_no_redirect(
+    performer: WebhookPerformer, receiver: Receiver, status: int
+) -> None:
+    receiver.status = status
+    failed = failure(performer.perform(act(Kind.WEBHOOK, receiver.url)))
+    assert failed.message == f"POST {receiver.url} answered {status}"
+
+
+GOOD = b"HTTP/1.1 202 Accepted\r\n"
+BAD = b"HTTP/1.1 500 Oops\r\n"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b"content-length: 10\r\n\r\nshort",
+        b"transfer-encoding: chunked\r\n\r\n5\r\nshort\r\nzz",
+        b"transfer-encoding: chunked\r\n\r\n5\r\nshort\r\n",
+        b"\r\nshort",
+        b"content-encoding: gzip\r\ncontent-length: 5\r\n\r\nshort",
+    ],
+    ids=["short", "bad chunk", "no last chunk", "until the end", "no gzip"],
+)
+def test_the_status_decides_whatever_becomes_of_the_body(
+    performer: WebhookPerformer, rest: bytes
+) -> None:
+    with scripted(saying(GOOD + rest)) as url:
+        outcome = performer.perform(act(Kind.WEBHOOK, url))
+        assert output(outcome) == {"delivered": True, "status": 202}
+    with scripted(saying(BAD + rest)) as url:
+        failed = failure(performer.perform(act(Kind.WEBHOOK, url)))
+        assert failed == Failed(f"POST {url} answered 500: short")
+
+
+def test_a_body_that_never_ends_holds_no_delivery(performer: WebhookPerformer) -> None:
+    for start in (b"content-length: 100000\r\n\r\n", b"\r\n"):
+        with scripted(dripping(GOOD + start, b"x")) as url:
+            outcome = performer.perform(act(Kind.WEBHOOK, url, timeout=600_000))
+            assert output(outcome) == {"delivered": True, "status": 202}
+        with scripted(dripping(BAD + start, b"x")) as url:
+            failed = failure(performer.perform(act(Kind.WEBHOOK, url, timeout=600_000)))
+            assert failed.message.startswith(f"POST {url} answered 500: xx")
+
+
+def test_the_connection_of_a_delivery_is_used_again_if_its_body_is_small(
+    performer: WebhookPerformer, receiver: Receiver
+) -> None:
+    for status, size in ((200, 0), (200, 65_536), (500, 1_000), (404, 0), (204, 0)):
+        receiver.status, receiver.body = status, b"x" * size
+        performer.perform(act(Kind.WEBHOOK, receiver.url))
+        assert receiver.connections == 1
+    receiver.status, receiver.body = 200, b"x" * 65_537
+    for connections in (1, 2):
+        performer.perform(act(Kind.WEBHOOK, receiver.url))
+        assert receiver.connections == connections
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
         ("0", 0),
         ("120", 120_000),
         ("9999999999", 9_999_999_999_000),
-        ("99999999999", None),
+        ("10000000000", 10_000_000_000_000),
+        ("9" * 30, 10_000_000_000_000),
+        ("9" * 5_000, 10_000_000_000_000),
+        ("0" * 30 + "7", 7_000),
+        ("000", 0),
         ("Tue, 14 Nov 2023 22:14:20 GMT", 60_000 - 123),
         ("Tue, 14 Nov 2023 22:13:20 GMT", 0),
         ("Mon, 01 Jan 1990 00:00:00 GMT", 0),

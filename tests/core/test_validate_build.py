@@ -176,6 +176,20 @@ def test_a_shown_definition_says_only_that_there_are_secrets() -> None:
     assert shown == expected
 
 
+@pytest.mark.parametrize("kind", ["enqueue", "webhook", "function", "subworkflow"])
+def test_a_payload_that_is_left_out_is_an_empty_object_and_null_is_null(kind: str) -> None:
+    target = "https://a.example" if kind == "webhook" else "other"
+    left_out = {"key": "a", "kind": kind, "target": target}
+    for step, payload in ((left_out, {}), ({**left_out, "payload": None}, None)):
+        built = build({"steps": [step]}, "demo", "orders", 1)
+        assert check({"steps": [step]}, "orders") == []
+        assert built.steps[0].payload == payload
+    undo = {"kind": "webhook", "target": "https://a.example"}
+    undone = build({"steps": [{**left_out, "compensate": undo}]}, "demo", "orders", 1).steps[0]
+    assert undone.compensate is not None
+    assert undone.compensate.payload == {}
+
+
 def test_a_payload_that_looks_like_a_step_keeps_its_secret() -> None:
     payload = {"secret": "not ours", "children": [{"secret": "nor this"}]}
     step = {"key": "a", "kind": "enqueue", "target": "mails", "payload": payload}

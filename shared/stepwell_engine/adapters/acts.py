@@ -1,11 +1,22 @@
 """What all performers share: reading an act, and putting an outcome into words."""
 
+import errno
+import os
 from typing import Any, Final
 
 from stepwell_engine import limits
 from stepwell_engine.core import jsonvalue
-from stepwell_engine.core.outcome import Act, Failed, Outcome, Succeeded
+from stepwell_engine.core.outcome import Act, Failed, NotTried, Outcome, Succeeded
+from stepwell_engine.errors import Unavailable
+from stepwell_engine.ports import Catalog, Resource
 
+# Files and sockets, memory, processes and threads.
+_SHORTAGES: Final = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN}
+)
+# Of libraries that pass on the words alone.
+_SHORTAGE_WORDS: Final = tuple(os.strerror(number) for number in (errno.EMFILE, errno.ENFILE))
+NO_THREAD: Final = "the host can start no further thread"
 _MAX_EXCERPT: Final = 500  # characters
 _PATHS: Final = {
     "queue": "queues/{name}",
@@ -14,21 +25,32 @@ _PATHS: Final = {
 }
 
 
-def payload_of(act: Act) -> Any:
-    """The payload; one that was left out is an empty object, like a left-out input of a run."""
-    return {} if act.payload is None else act.payload
-
-
 def event_of(act: Act) -> dict[str, Any]:
     """What a function is called with."""
     return {
-        "payload": payload_of(act),
+        "payload": act.payload,
         "run_id": act.run_id,
         "workflow": act.workflow,
         "step": act.step,
         "attempt": act.attempt,
         "idempotency_key": act.effect_id,
     }
+
+
+def find(catalog: Catalog, act: Act, kind: str, name: str) -> Resource | Failed | NotTried:
+    """The resource that a step names, or why the step cannot go on."""
+    try:
+        resource = catalog.resource(act.project, kind, name)
+    except Unavailable as error:
+        return NotTried(f'the {kind} "{name}" cannot be looked up now: {error}')
+    return unknown_resource(act, kind, name) if resource is None else resource
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether this host lacks what it takes: descriptors, memory, processes."""
+    if isinstance(error, OSError) and error.errno in _SHORTAGES:
+        return True
+    return any(words in str(error) for words in _SHORTAGE_WORDS)
 
 
 def unknown_resource(act: Act, kind: str, name: str) -> Failed:
@@ -51,8 +73,8 @@ def output_of(value: Any, what: str) -> Outcome:
     """The outcome whose output is `value`, which `what` returned. null is no output."""
     if value is None:
         return Succeeded()
-    if jsonvalue.depth(value) > limits.MAX_NESTING:
-        return Failed(f"{what} nests deeper than {limits.MAX_NESTING} levels")
+    if jsonvalue.is_deeper(value, limits.MAX_NESTING):
+        return Failed(f"{what} nests deeper than {limits.MAX_NESTING} levels, or contains itself")
     try:
         output = jsonvalue.encode(value)
     except ValueError as error:

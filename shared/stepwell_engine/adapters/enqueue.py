@@ -1,10 +1,10 @@
 """Steps of the kind enqueue: a message to one of the project's queues."""
 
-from stepwell_engine.adapters.acts import output_of, payload_of, unknown_resource
+from stepwell_engine.adapters.acts import find, output_of, unknown_resource
 from stepwell_engine.core import jsonvalue
 from stepwell_engine.core.outcome import Act, Failed, Outcome
 from stepwell_engine.errors import StoreError
-from stepwell_engine.ports import Catalog, Clock, Queues
+from stepwell_engine.ports import Catalog, Clock, Queues, Resource
 
 
 class EnqueuePerformer:
@@ -17,9 +17,10 @@ class EnqueuePerformer:
 
     def perform(self, act: Act) -> Outcome:
         """Send one message. Fails with `unknown_resource`."""
-        if self._catalog.resource(act.project, "queue", act.target) is None:
-            return unknown_resource(act, "queue", act.target)
-        body = jsonvalue.encode(payload_of(act))
+        queue = find(self._catalog, act, "queue", act.target)
+        if not isinstance(queue, Resource):
+            return queue
+        body = jsonvalue.encode(act.payload)
         try:
             msg_id = self._queues.send(act.project, act.target, body, self._clock.now())
         except KeyError:

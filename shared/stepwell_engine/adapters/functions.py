@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from stepwell_engine.adapters.acts import unknown_resource
+from stepwell_engine.adapters.acts import find
 from stepwell_engine.core import jsonvalue
 from stepwell_engine.core.outcome import Act, Failed, Outcome
-from stepwell_engine.ports import Catalog
+from stepwell_engine.ports import Catalog, Resource
 
 # What the resource says of the function (URL, ARN, words of a command, module:callable); the act.
 Call = Callable[[Any, Act], Outcome]
@@ -22,9 +22,9 @@ class FunctionPerformer:
 
     def perform(self, act: Act) -> Outcome:
         """Call once. Fails with `unknown_resource`."""
-        resource = self._catalog.resource(act.project, "function", act.target)
-        if resource is None:
-            return unknown_resource(act, "function", act.target)
+        resource = find(self._catalog, act, "function", act.target)
+        if not isinstance(resource, Resource):
+            return resource
         ((kind, target),) = jsonvalue.decode(resource.config).items()
         call = self._calls.get(kind)
         if call is None:

@@ -6,14 +6,13 @@ where it is: going on would claim an unwinding that never happened. Pure.
 
 from dataclasses import replace
 
-from stepwell_engine import limits
 from stepwell_engine.core.definition import Definition, Kind, Step
 from stepwell_engine.core.effects import Effect, attempt_all
 from stepwell_engine.core.fanout import bit
 from stepwell_engine.core.instructions import Finish, Perform, Scene, Turn
 from stepwell_engine.core.journal import Failure, Journal, Record
 from stepwell_engine.core.run import Status, StepStatus
-from stepwell_engine.core.transitions import record_finished
+from stepwell_engine.core.transitions import error_text, record_finished
 
 ALL_UNDONE = -1
 
@@ -92,4 +91,4 @@ def _stuck(definition: Definition, record: Record, failure: Failure) -> Failure:
     key = definition.flat[record.ordinal].key
     text = f'compensation of step "{key}" failed, rollback stopped: {record.error}'
     # The code stays that of the step: it says whether a parent may try again.
-    return replace(failure, message=text[: limits.MAX_ERROR_TEXT], stuck=True)
+    return replace(failure, message=error_text(text), stuck=True)

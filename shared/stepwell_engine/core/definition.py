@@ -29,7 +29,8 @@ class Step:
     """One step. Times in ms. `secret` is sealed text (see the Secrets port), never plain.
 
     `ordinal` is the place in definition order, children counted after their fan-out;
-    a compensation carries the ordinal of the step that it undoes.
+    a compensation carries the ordinal of the step that it undoes. `payload` None is null: of a
+    payload that was left out, an empty object was made.
     """
 
     ordinal: int

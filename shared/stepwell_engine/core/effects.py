@@ -4,7 +4,7 @@ All are a list of effects still to be done; some of it may be in flight, some of
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stepwell_engine import limits
 from stepwell_engine.core.definition import Step
@@ -70,13 +70,16 @@ def _hopeless(scene: Scene, journal: Journal, todo: Sequence[Effect]) -> Journal
     lost = scene.head.lost
     if lost < limits.MAX_LOST_IN_A_ROW or scene.flying:
         return None
-    first = todo[0]
+    # One that backs off was not in flight.
+    first = next((one for one in todo if _backing_off(scene, journal, one) is None), todo[0])
     record = journal.opened(*first.key) or Record(
-        first.step.ordinal, StepStatus.RETRYING, 0, scene.now, undo=first.undo
+        first.step.ordinal, StepStatus.RETRYING, undo=first.undo
     )
     text = (
         f"the worker was lost {lost} times in a row while it ran this step "
         f"(attempt {record.attempt + 1}): it may exhaust memory or crash its process"
     )
+    # The attempt that was lost is counted. When it began was never recorded.
+    record = replace(record, attempt=record.attempt + 1)
     failed = failed_record(record, text, "worker_lost", scene.now)
     return record_failure(scene.definition, journal, failed)

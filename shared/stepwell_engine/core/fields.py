@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from stepwell_engine.core import durations
 from stepwell_engine.core.definition import ACTION_KINDS, Kind
 from stepwell_engine.core.excerpt import excerpt
-from stepwell_engine.core.jsonvalue import depth, encode
+from stepwell_engine.core.jsonvalue import encode, is_deeper
 from stepwell_engine.limits import (
     DAY,
     MAX_ACTION_TIMEOUT,
@@ -128,7 +128,7 @@ def _is_host(host: str) -> bool:
 
 def payload(value: object, _kind: Kind | None) -> str | None:
     """Any JSON value of at most MAX_STEP_PAYLOAD bytes as compact JSON, not absurdly nested."""
-    if depth(value) > MAX_PAYLOAD_DEPTH:
+    if is_deeper(value, MAX_PAYLOAD_DEPTH):
         return f"payload must not be nested more than {MAX_PAYLOAD_DEPTH} levels deep"
     try:
         size = len(encode(value))

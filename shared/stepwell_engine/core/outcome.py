@@ -50,4 +50,14 @@ class Failed:
     retry_after: int | None = None
 
 
-Outcome = Succeeded | Failed
+@dataclass(frozen=True, slots=True)
+class NotTried:
+    """The attempt did not happen, since this host lacked something: it costs none of the budget.
+
+    Only if the world outside cannot have noticed anything.
+    """
+
+    message: str
+
+
+Outcome = Succeeded | Failed | NotTried

@@ -7,13 +7,15 @@ from stepwell_engine.core.compensate import finish_compensation, is_undone
 from stepwell_engine.core.definition import Definition, Kind, Step
 from stepwell_engine.core.fanout import finish_child, is_done
 from stepwell_engine.core.journal import Journal, Record
-from stepwell_engine.core.outcome import Act, Failed, Outcome, Succeeded
+from stepwell_engine.core.outcome import Act, Failed, NotTried, Outcome, Succeeded
 from stepwell_engine.core.run import StepStatus
 from stepwell_engine.core.transitions import (
     attempts_left,
     cancel_open,
+    ends,
     failed_record,
     finish_step,
+    put_off_record,
     record_failure,
     record_finished,
     record_open,
@@ -31,6 +33,8 @@ def settle(
     """
     if not _awaited(definition, journal, act):
         return journal
+    if isinstance(outcome, NotTried):
+        return _put_off(journal, act, outcome, started, now)
     record = _begun(journal, act, started)
     journal = replace(journal, attempts=journal.attempts + 1)
     outcome = _bounded(outcome)
@@ -63,6 +67,8 @@ def settle_cancelled(
     if not _awaited(definition, journal, act) or any(
         record.effect == (act.ordinal, act.undo) for record in journal.records
     ):
+        return journal
+    if isinstance(outcome, NotTried):
         return journal
     record = _begun(journal, act, started)
     outcome = _bounded(outcome)
@@ -119,17 +125,30 @@ def _step(definition: Definition, act: Act) -> Step:
 
 
 def _begun(journal: Journal, act: Act, started: int) -> Record:
-    opened = journal.opened(act.ordinal, act.undo) or Record(
-        act.ordinal, StepStatus.RETRYING, started_at=started, undo=act.undo
+    opened = _opened(journal, act)
+    first = started if opened.started_at is None else opened.started_at
+    return replace(opened, attempt=act.attempt, started_at=first)
+
+
+def _put_off(journal: Journal, act: Act, outcome: NotTried, started: int, now: int) -> Journal:
+    """The journal with the same attempt due again after the shortest pause."""
+    opened = _opened(journal, act)
+    if started < ends(opened):
+        return journal  # recorded already
+    return record_open(journal, put_off_record(opened, outcome, now))
+
+
+def _opened(journal: Journal, act: Act) -> Record:
+    return journal.opened(act.ordinal, act.undo) or Record(
+        act.ordinal, StepStatus.RETRYING, undo=act.undo
     )
-    return replace(opened, attempt=act.attempt)
 
 
-def _bounded(outcome: Outcome) -> Outcome:
+def _bounded(outcome: Succeeded | Failed) -> Succeeded | Failed:
     if isinstance(outcome, Succeeded) and len(outcome.output or b"") > limits.MAX_OUTPUT:
         text = (
-            f"the output has {len(outcome.output or b''):,} bytes of JSON, "
-            f"at most {limits.MAX_OUTPUT:,} are kept"
+            f"the output has {len(outcome.output or b'')} bytes of JSON, "
+            f"at most {limits.MAX_OUTPUT} are kept"
         )
         return Failed(text, "output_too_large", retryable=False)
     return outcome

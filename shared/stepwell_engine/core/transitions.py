@@ -6,8 +6,8 @@ from stepwell_engine import limits
 from stepwell_engine.core.definition import Definition, Step
 from stepwell_engine.core.instructions import Scene
 from stepwell_engine.core.journal import Failure, Journal, Record
-from stepwell_engine.core.outcome import Act, Failed
-from stepwell_engine.core.retry import pause
+from stepwell_engine.core.outcome import Act, Failed, NotTried
+from stepwell_engine.core.retry import backoff, pause
 from stepwell_engine.core.run import StepStatus
 
 
@@ -27,7 +27,7 @@ def fail_step(
 
 def fail_run(journal: Journal, message: str, code: str | None = None) -> Journal:
     """A structural failure: nothing is undone."""
-    return replace(journal, failure=Failure(message[: limits.MAX_ERROR_TEXT], code, None))
+    return replace(journal, failure=Failure(error_text(message), code, None))
 
 
 def breach_ceiling(journal: Journal) -> Journal:
@@ -81,7 +81,7 @@ def failed_record(record: Record, message: str, code: str | None, now: int) -> R
         status=StepStatus.FAILED,
         finished_at=now,
         next_at=None,
-        error=message[: limits.MAX_ERROR_TEXT],
+        error=error_text(message),
         code=code,
     )
 
@@ -105,9 +105,25 @@ def retrying_record(record: Record, failed: Failed, now: int) -> Record:
         record,
         status=StepStatus.RETRYING,
         next_at=now + pause(record.attempt, failed.retry_after),
-        error=failed.message[: limits.MAX_ERROR_TEXT],
+        error=error_text(failed.message),
         code=failed.code,
     )
+
+
+def put_off_record(record: Record, outcome: NotTried, now: int) -> Record:
+    """The record of a step whose next attempt could not begin."""
+    return replace(
+        record,
+        status=StepStatus.RETRYING,
+        next_at=now + backoff(1),
+        error=error_text(outcome.message),
+        code=None,
+    )
+
+
+def error_text(message: str) -> str:
+    """A message as it is kept: cut, and valid Unicode, which the words of others may not be."""
+    return message[: limits.MAX_ERROR_TEXT].encode(errors="replace").decode()
 
 
 def ends(record: Record) -> int:

@@ -108,7 +108,7 @@ def _list_fault(name: str, value: object, most: int) -> str | None:
     if not isinstance(value, list):
         return f"{name} must be a list of 1 to {most} steps, not {excerpt(value)}"
     if not 1 <= len(value) <= most:
-        return f"{name} must be a list of 1 to {most} steps, not of {len(value):,}"
+        return f"{name} must have 1 to {most} steps, not {len(value):,}"
     return None
 
 
@@ -232,7 +232,7 @@ def _built(
         key=key,
         kind=kind,
         target=body.get("target"),
-        payload=body.get("payload"),
+        payload=body.get("payload", {}) if "payload" in OPTIONAL[kind] else None,
         secret=body.get("secret"),
         max_attempts=body.get("max_attempts", DEFAULT_ATTEMPTS),
         timeout=_DEFAULT_TIMEOUTS.get(kind, 0) if seconds is None else round(seconds * SECOND),

@@ -95,7 +95,7 @@ def _parsed(text: str) -> Any:
         raise _too_deep() from None
     # Counting brackets is quick, and nearly always enough.
     brackets = text.count("{") + text.count("[")
-    if brackets > limits.MAX_NESTING and jsonvalue.depth(value) > limits.MAX_NESTING:
+    if brackets > limits.MAX_NESTING and jsonvalue.is_deeper(value, limits.MAX_NESTING):
         raise _too_deep()
     if "\\u" in text:
         try:

@@ -51,7 +51,7 @@ class Children:
             missing = problem.code == "not_found"
             code = "unknown_resource" if missing else None
             return Failed(problem.detail, code, retryable=not missing)
-        payload = jsonvalue.encode({} if step.payload is None else step.payload)
+        payload = jsonvalue.encode(step.payload)
         inline = len(payload) <= limits.INLINE_INPUT
         now = self._clock.now()
         head = Head(

@@ -3,8 +3,16 @@
 import threading
 from collections.abc import Callable
 
-from stepwell_engine.core.outcome import Act, Outcome
+from stepwell_engine.adapters.acts import is_shortage
+from stepwell_engine.core.outcome import Act, NotTried, Outcome
 from stepwell_engine.ports import Performer
+
+
+def not_loaded(error: OSError) -> NotTried:
+    """The outcome of a step whose performer could not be made; raises what is no shortage."""
+    if not is_shortage(error):
+        raise error
+    return NotTried(f"what runs this step cannot be loaded now: {error}")
 
 
 class LazyPerformer:
@@ -20,5 +28,8 @@ class LazyPerformer:
         if self._made is None:
             with self._lock:
                 if self._made is None:
-                    self._made = self._make()
+                    try:
+                        self._made = self._make()
+                    except OSError as error:
+                        return not_loaded(error)
         return self._made.perform(act)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stepwell_engine.core.outcome import Act, Outcome
 from stepwell_engine.ports import Clock, Secrets
+from stepwell_engine.wiring.lazy import not_loaded
 
 if TYPE_CHECKING:
     from stepwell_engine.adapters.http.client import HttpClient
@@ -31,14 +32,20 @@ class Outside:
 
     def perform(self, act: Act) -> Outcome:
         """Deliver a webhook."""
-        with self._lock:
-            webhooks = self._webhooks
+        try:
+            with self._lock:
+                webhooks = self._webhooks
+        except OSError as error:
+            return not_loaded(error)
         return webhooks.perform(act)
 
     def call(self, url: str, act: Act) -> Outcome:
         """Call a function by URL."""
-        with self._lock:
-            functions = self._functions
+        try:
+            with self._lock:
+                functions = self._functions
+        except OSError as error:
+            return not_loaded(error)
         return functions.call(url, act)
 
     def close(self) -> None:

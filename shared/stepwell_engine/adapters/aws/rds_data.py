@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.acts import timed_out, unknown_resource
+from stepwell_engine.adapters.acts import find, timed_out
 from stepwell_engine.adapters.aws.clients import (
     ERRORS,
     LOST,
@@ -22,7 +22,7 @@ from stepwell_engine.adapters.aws.clients import (
 )
 from stepwell_engine.core import jsonvalue
 from stepwell_engine.core.outcome import Act, Failed, Outcome, Succeeded
-from stepwell_engine.ports import Catalog
+from stepwell_engine.ports import Catalog, Resource
 
 MAX_TIMEOUT: Final = 45 * limits.SECOND  # when the Data API itself ends a call
 
@@ -54,9 +54,9 @@ class DataApiPerformer:
 
     def perform(self, act: Act) -> Outcome:
         """Run the statement once."""
-        resource = self._catalog.resource(act.project, "database", "database")
-        if resource is None:
-            return unknown_resource(act, "database", "database")
+        resource = find(self._catalog, act, "database", "database")
+        if not isinstance(resource, Resource):
+            return resource
         config = jsonvalue.decode(resource.config)
         fault = _fault(act, config)
         if fault is not None:

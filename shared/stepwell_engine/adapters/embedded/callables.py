@@ -2,7 +2,7 @@
 
 A thread cannot be stopped, so a callable runs in one of its own: at the deadline the step ends as
 timed out, and the callable goes on until it returns, its result ignored. If MAX_OVERDUE are in
-that state, calls are refused until one returns.
+that state, calls are put off until one returns.
 """
 
 import importlib
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.acts import event_of, output_of, timed_out
-from stepwell_engine.core.outcome import Act, Failed, Outcome
+from stepwell_engine.adapters.acts import NO_THREAD, event_of, is_shortage, output_of, timed_out
+from stepwell_engine.core.outcome import Act, Failed, NotTried, Outcome
 
 MAX_OVERDUE: Final = 100
 
@@ -44,14 +44,17 @@ class Callables:
     def call(self, name: str, act: Act) -> Outcome:
         """Call once."""
         if len(self._overdue) >= MAX_OVERDUE:
-            return Failed(
-                f"{MAX_OVERDUE} Python functions have overrun their timeout and still run: "
-                "no further ones are called until one of them returns"
+            return NotTried(
+                f"{MAX_OVERDUE} Python functions have overrun their timeout and still run: no "
+                "further ones are called until one of them returns, or the host is started again"
             )
         try:
             runner = self._idle.pop()
         except IndexError:
-            runner = _Runner(self._idle, self._overdue)
+            try:
+                runner = _Runner(self._idle, self._overdue)
+            except RuntimeError:
+                return NotTried(NO_THREAD)
         outcome = runner.run(lambda: self._outcome(name, act), act.timeout / limits.SECOND)
         return timed_out(f"the function {name}", act.timeout) if outcome is None else outcome
 
@@ -63,12 +66,21 @@ class Callables:
     def _outcome(self, name: str, act: Act) -> Outcome:
         try:
             function = self._functions.get(name) or self._load(name)
-            value = function(event_of(act))
         except CannotLoad as error:
             return Failed(str(error))
         except BaseException as error:  # noqa: BLE001  be it SystemExit: the thread goes on
+            if isinstance(error, OSError) and is_shortage(error):
+                return NotTried(f"the function {name} cannot be loaded now: {_described(error)}")
+            return Failed(f"loading the function {name} raised {_described(error)}")
+        try:
+            value = function(event_of(act))
+        except BaseException as error:  # noqa: BLE001
             return Failed(f"the function {name} raised {_described(error)}")
-        return output_of(value, f"what {name} returned")
+        what = f"what {name} returned"
+        try:
+            return output_of(value, what)
+        except BaseException as error:  # noqa: BLE001  the value has methods of its own
+            return Failed(f"{what} is no JSON: reading it raised {_described(error)}")
 
     def _load(self, name: str) -> Function:
         function = self._functions[name] = self._modules.find(name)
@@ -174,5 +186,9 @@ class _Runner:
 
 
 def _described(error: BaseException) -> str:
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return text[: limits.MAX_ERROR_TEXT]
+    name = type(error).__name__
+    try:
+        text = str(error)
+        return f"{name}: {text}"[: limits.MAX_ERROR_TEXT] if text else name
+    except BaseException:  # noqa: BLE001  it has a text of its own making
+        return f"{name}, whose text cannot be shown"

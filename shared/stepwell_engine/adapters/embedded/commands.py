@@ -6,13 +6,20 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import IO, Any, Final
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.acts import event_of, output_from, timed_out, too_large
+from stepwell_engine.adapters.acts import (
+    event_of,
+    is_shortage,
+    output_from,
+    timed_out,
+    too_large,
+)
 from stepwell_engine.core import jsonvalue
-from stepwell_engine.core.outcome import Act, Failed, Outcome
+from stepwell_engine.core.outcome import Act, Failed, NotTried, Outcome
 
 _PASSED_ON: Final = ("HOME", "LANG", "PATH")
 _CHUNK: Final = 64 * limits.KIB
@@ -31,29 +38,32 @@ class Commands:
         self._environment = {name: environment[name] for name in _PASSED_ON if name in environment}
 
     def call(self, words: Sequence[str], act: Act) -> Outcome:
-        """Run once. At the end of its time, and of the program, its process group is killed."""
+        """Run once. At the end of its time, and of the program, its process group is killed; at
+        the end of its time also the descendants that have left the group.
+        """
         deadline = time.monotonic() + act.timeout / limits.SECOND
         what = f'the command "{words[0]}"'
-        try:
-            process = subprocess.Popen(
-                words,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=self._environment,
-                start_new_session=True,
-            )
-        except OSError as error:
-            return Failed(f"{what} cannot be started: {error.strerror or error}")
-        with process:
-            talk = _Talk(process, jsonvalue.encode(event_of(act)))
+        with ExitStack() as opened:
+            try:
+                selector = opened.enter_context(selectors.DefaultSelector())
+                process = subprocess.Popen(
+                    words,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env=self._environment,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                reason = f"{what} cannot be started: {error.strerror or error}"
+                return NotTried(reason) if is_shortage(error) else Failed(reason)
+            opened.enter_context(process)
+            opened.callback(_kill, process)
+            talk = _Talk(process, selector, jsonvalue.encode(event_of(act)))
             try:
                 talk.run(deadline)
             except TimeoutError:
                 return timed_out(what, act.timeout)
-            finally:
-                talk.close()
-                _kill(process)
         if len(talk.stdout) > limits.MAX_OUTPUT:
             return too_large(f"what {what} printed")
         if process.returncode:
@@ -64,10 +74,12 @@ class Commands:
 class _Talk:
     """Feeds a process and collects what it says, as long as it lives."""
 
-    def __init__(self, process: subprocess.Popen[bytes], event: bytes) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], selector: selectors.BaseSelector, event: bytes
+    ) -> None:
         self._process = process
         self._left = memoryview(event)
-        self._selector = selectors.DefaultSelector()
+        self._selector = selector
         self.stdout = bytearray()
         self.stderr = bytearray()
         for pipe, events, handle in (
@@ -95,10 +107,6 @@ class _Talk:
         for _ in range(_LAST_TURNS):
             if not self._listens or not self._turn(0):
                 break
-
-    def close(self) -> None:
-        """Stop listening."""
-        self._selector.close()
 
     @property
     def _listens(self) -> bool:
@@ -142,10 +150,33 @@ class _Talk:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the whole process group: what goes on in it could act beside the next attempt."""
+    """End the whole process group: what goes on in it could act beside the next attempt.
+
+    Of a program that still runs also its descendants outside the group. All stand still first, so
+    that none can start another meanwhile.
+    """
+    family: list[int] = []
+    if process.poll() is None:
+        family = [process.pid]
+        for pid in family:  # grows on the way
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+            family += _children(pid)
     with suppress(ProcessLookupError):  # all have ended
         os.killpg(process.pid, signal.SIGKILL)
+    for pid in family:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     process.wait()
+
+
+def _children(pid: int) -> list[int]:
+    """The processes that a process started, where the system lists them, as Linux does."""
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+        return [int(one) for file in threads for one in (file / "children").read_text().split()]
+    except OSError:
+        return []
 
 
 def _ended(code: int) -> str:

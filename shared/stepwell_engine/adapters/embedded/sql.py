@@ -8,12 +8,12 @@ from typing import Final
 from psycopg import pq
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.acts import timed_out, unknown_resource
+from stepwell_engine.adapters.acts import find, is_shortage, timed_out
 from stepwell_engine.adapters.embedded.postgres_cluster import PostgresUnavailable
 from stepwell_engine.adapters.embedded.sql_pool import CannotConnect, Key, Pool
 from stepwell_engine.adapters.embedded.sql_rows import Rows
 from stepwell_engine.adapters.embedded.sql_session import CopyUnsupported, Session, SessionLost
-from stepwell_engine.core.outcome import Act, Failed, Outcome, Succeeded
+from stepwell_engine.core.outcome import Act, Failed, NotTried, Outcome, Succeeded
 from stepwell_engine.ports import Catalog, Resource, Secrets
 
 _WHAT: Final = "the statement"
@@ -38,8 +38,9 @@ _TRANSACTION_TAGS: Final = frozenset(
 class SqlPerformer:
     """Runs the target on the resource `database`.
 
-    The output is `{"rows_affected": n}`, with `rows` (a list of objects; of two columns with one
-    name the last counts) if it returned any, and `"rows_truncated": true` if not all are there.
+    The output is `{"rows_affected": n}`, with `rows` (a list of objects; a column whose name comes
+    again is shown as `name_2`) if it returned any, and `"rows_truncated": true` if not all are
+    there. However many rows there are, one at a time is in memory; that one twice, in whole.
     """
 
     def __init__(self, catalog: Catalog, secrets: Secrets, embedded: Callable[[str], str]) -> None:
@@ -60,16 +61,18 @@ class SqlPerformer:
         seconds = act.timeout / limits.SECOND
         deadline = time.monotonic() + seconds
         server_deadline = deadline - min(_SERVER_MARGIN, seconds * _SERVER_SHARE)
-        resource = self._catalog.resource(act.project, "database", "database")
-        if resource is None:
-            return unknown_resource(act, "database", "database")
+        resource = find(self._catalog, act, "database", "database")
+        if not isinstance(resource, Resource):
+            return resource
         key = (act.project, resource.sealed)
         try:
             session = self._begin(key, resource, deadline, server_deadline)
         except TimeoutError:
             return timed_out("connecting to the database", act.timeout)
-        except (CannotConnect, PostgresUnavailable, ValueError) as error:
-            return Failed(str(error))
+        except (CannotConnect, PostgresUnavailable, ValueError, OSError) as error:
+            short = is_shortage(error) or is_shortage(error.__cause__ or error)
+            reason = f"cannot connect to the database: {error}" if short else str(error)
+            return NotTried(reason) if short else Failed(reason)
         except SessionLost as error:
             return Failed(f"the connection to the database broke: {error}")
         try:
@@ -115,6 +118,9 @@ class SqlPerformer:
 
     def _give_back(self, key: Key, session: Session, deadline: float) -> None:
         """Keep the session for later, without anything that the step left in it."""
+        if session.is_bloated:
+            session.close()
+            return
         try:
             if not session.is_idle:
                 session.command("ROLLBACK", deadline)
@@ -149,6 +155,8 @@ def _run(
     for result in session.statement(statement, deadline):
         if result.status == pq.ExecStatus.SINGLE_TUPLE:
             rows.add(result)
+            result.clear()  # now, not when the next one is there
+    session.is_bloated = rows.oversized
     if result.status == pq.ExecStatus.FATAL_ERROR:
         return _failed(result, server_deadline)
     if result.status == pq.ExecStatus.EMPTY_QUERY:
@@ -163,7 +171,8 @@ def _run(
     committed = session.command("COMMIT", deadline)
     if committed.status == pq.ExecStatus.FATAL_ERROR:
         return _failed(committed, server_deadline)
-    return Succeeded(rows.output(result.command_tuples or 0))
+    affected = rows.count if result.command_tuples is None else result.command_tuples
+    return Succeeded(rows.output(affected))
 
 
 def _failed(result: pq.abc.PGresult, server_deadline: float) -> Failed | None:

@@ -1,5 +1,7 @@
 """Connections that are kept for the next step, and new ones within a deadline."""
 
+import errno
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -8,6 +10,7 @@ from typing import Any, Final
 
 import psycopg
 
+from stepwell_engine.adapters.acts import NO_THREAD
 from stepwell_engine.adapters.embedded.sql_rows import Conversions
 from stepwell_engine.adapters.embedded.sql_session import Session
 
@@ -74,12 +77,17 @@ class Pool:
             surplus.session.close()
 
     def open(self, dsn: Callable[[], str], deadline: float) -> Session:
-        """A new session. TimeoutError, CannotConnect, and what `dsn` raises."""
+        """A new session. TimeoutError, CannotConnect, and what `dsn` raises; OSError if the host
+        is short of descriptors or threads.
+        """
         opening = _Opening()
         left = deadline - time.monotonic()
-        threading.Thread(
-            target=self._connect, args=(opening, dsn, left), name="connect", daemon=True
-        ).start()
+        try:
+            threading.Thread(
+                target=self._connect, args=(opening, dsn, left), name="connect", daemon=True
+            ).start()
+        except RuntimeError as error:
+            raise OSError(errno.EAGAIN, NO_THREAD) from error
         if not opening.done.wait(left):
             with opening.lock:
                 opening.given_up = opening.connection is None
@@ -123,6 +131,8 @@ class Pool:
                 application_name="stepwell",
             )
         except psycopg.OperationalError as error:
+            # Short of descriptors, libpq gives no reason; any socket shows it.
+            socket.socket().close()
             reason = " / ".join(line.strip() for line in str(error).splitlines() if line.strip())
             raise CannotConnect(f"cannot connect to the database: {reason}") from error
         except psycopg.Error as error:

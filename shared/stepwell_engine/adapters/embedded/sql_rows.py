@@ -16,11 +16,15 @@ from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap, Loader, Transformer
 
 from stepwell_engine import limits
+from stepwell_engine.adapters.columns import distinct
 from stepwell_engine.core import jsonvalue
 
 _TIMESTAMP: Final = re.compile(
     r"(\d{4,}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?)([+-]\d\d)?(.*)", re.A
 )
+# A row with more text than this cannot become so little JSON: it is not even looked at.
+_MAX_ROW: Final = 1 * limits.MIB
+_LENGTH: Final = 0  # the type that stands for all others while lengths are taken
 _MAX_CELL_NESTING: Final = limits.MAX_NESTING - 10  # the output, the list of rows, the row
 
 
@@ -45,6 +49,13 @@ class _Timestamp(_Text):
         return f"{date}T{time}{zone or ''}{rest}"
 
 
+class _Length(Loader):
+    """Only counts: a value of any size costs nothing."""
+
+    def load(self, data: Buffer) -> int:
+        return len(data)
+
+
 _AS_TEXT: Final = (
     *("numeric", "uuid", "date", "time", "timetz", "interval", "inet", "cidr", "record"),
     *("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"),
@@ -65,26 +76,47 @@ class Conversions:
             self.adapters.register_loader(name, _Timestamp)
 
 
+class _Lengths:
+    """Reads how long values are; an AdaptContext of psycopg."""
+
+    def __init__(self) -> None:
+        self.connection: psycopg.Connection[Any] | None = None
+        self.adapters = AdaptersMap()
+        self.adapters.register_loader(_LENGTH, _Length)
+
+
 class Rows:
-    """Collects the first rows of a result: at most MAX_ROWS and MAX_ROWS_BYTES of JSON."""
+    """Collects the first rows of a result: at most MAX_ROWS and MAX_ROWS_BYTES of JSON.
+
+    `count`: how many rows came; `oversized`: one of them was not even looked at. A column whose
+    name comes again is shown as `name_2`.
+    """
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._transformer = Transformer(connection)
+        self._lengths = Transformer(_Lengths())
         self._names: list[str] | None = None
         self._loaders: list[Any] = []
         self._size = len(b"[]")
         self._rows: list[bytes] = []
+        self.count = 0
         self.truncated = False
+        self.oversized = False
 
     def add(self, result: pq.abc.PGresult) -> None:
         """Take the one row of a result."""
-        if self.truncated:
+        self.count += 1
+        self.oversized = self.oversized or self._is_oversized(result)
+        if self.truncated or self.oversized:
+            self.truncated = True
             return
         if self._names is None:
-            self._names = [
-                (result.fname(index) or b"").decode("utf-8", "replace")
-                for index in range(result.nfields)
-            ]
+            self._names = distinct(
+                [
+                    (result.fname(index) or b"").decode("utf-8", "replace")
+                    for index in range(result.nfields)
+                ]
+            )
             self._loaders = [
                 self._transformer.get_loader(result.ftype(index), pq.Format.TEXT)
                 for index in range(result.nfields)
@@ -99,6 +131,13 @@ class Rows:
             return
         self._size = size
         self._rows.append(row)
+
+    def _is_oversized(self, result: pq.abc.PGresult) -> bool:
+        self._lengths.set_pgresult(result, set_loaders=False)
+        self._lengths.set_loader_types([_LENGTH] * result.nfields, pq.Format.TEXT)
+        lengths: tuple[int | None, ...] = self._lengths.load_row(0, tuple) or ()
+        self._lengths.set_pgresult(None)
+        return sum(length or 0 for length in lengths) > _MAX_ROW
 
     def output(self, affected: int) -> bytes:
         """`{"rows_affected": n}`, with `rows` if there are any, and `rows_truncated` if cut."""
@@ -119,7 +158,7 @@ def _cell(loader: Any, data: bytes | None) -> Any:
         jsonvalue.encode(value)
     except (psycopg.Error, ValueError, RecursionError):
         return text  # beyond what Python or JSON can hold
-    return text if jsonvalue.depth(value) > _MAX_CELL_NESTING else value
+    return text if jsonvalue.is_deeper(value, _MAX_CELL_NESTING) else value
 
 
 def _plain(value: Any) -> Any:

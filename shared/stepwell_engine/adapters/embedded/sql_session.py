@@ -34,6 +34,8 @@ class Session:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         """`connection`: in autocommit mode."""
         self.connection = connection
+        # libpq keeps the room of the largest row that it has read.
+        self.is_bloated = False
         self._libpq = connection.pgconn
         self._descriptor = connection.fileno()
         self._poll = select.poll()

@@ -12,17 +12,21 @@ from requests.structures import CaseInsensitiveDict
 from stepwell_engine import limits
 from stepwell_engine.adapters.acts import excerpt, timed_out
 from stepwell_engine.adapters.http.egress import EgressRefused, NameUnresolved, parse
-from stepwell_engine.adapters.http.transport import GuardedAdapter
-from stepwell_engine.core.outcome import Failed
+from stepwell_engine.adapters.http.transport import GuardedAdapter, HostShort
+from stepwell_engine.core.outcome import Failed, NotTried
 from stepwell_engine.ports import Clock
 
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _USER_AGENT: Final = "Stepwell/1"
-_SECONDS: Final = re.compile(r"[0-9]{1,10}", re.A)
+_SECONDS: Final = re.compile(r"0*([0-9]+)", re.A)
+_MAX_DIGITS: Final = 10  # 300 years: more is as good as that
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A 2xx answer. `body` is cut after MAX_OUTPUT + 1 bytes. `where` names the request."""
+    """A 2xx answer. `body` is cut after MAX_OUTPUT + 1 bytes; what came soon of one that is not
+    needed. `where` names the request.
+    """
 
     status: int
     body: bytes
@@ -37,9 +41,18 @@ class HttpClient:
         self._clock = clock
 
     def post(
-        self, url: str, headers: Mapping[str, str], body: bytes, timeout: int
-    ) -> Answer | Failed:
-        """Send a JSON body, within `timeout` ms in all. Everything but 2xx is a failure."""
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        timeout: int,
+        *,
+        reads_body: bool = True,
+    ) -> Answer | Failed | NotTried:
+        """Send a JSON body, within `timeout` ms in all. Everything but 2xx is a failure.
+
+        Without `reads_body` the status alone decides: the body of the answer may never end.
+        """
         request = requests.PreparedRequest()
         # Set by hand: what requests prepares beyond this (cookies, netrc, the URL again) is not
         # wanted here and costs as much as the exchange itself.
@@ -56,7 +69,11 @@ class HttpClient:
         )
         request.body = body
         try:
-            response = self._adapter.send(request, timeout=timeout / limits.SECOND)
+            response = self._adapter.send(
+                request, stream=not reads_body, timeout=timeout / limits.SECOND
+            )
+        except HostShort as error:
+            return NotTried(f"{_where(url)} was not sent: {error}")
         except EgressRefused as error:
             return Failed(f"the URL was refused: {error}", retryable=False)
         except NameUnresolved as error:
@@ -74,8 +91,8 @@ class HttpClient:
 
     def _refused(self, answer: Answer, headers: Mapping[str, str]) -> Failed:
         text = f"{answer.where} answered {answer.status}"
-        if requests.codes.multiple_choices <= answer.status < requests.codes.bad_request:
-            text += f", a redirect to {headers.get('location', 'nowhere')[:200]}"
+        if answer.status in _REDIRECTS and "location" in headers:
+            text += f", a redirect to {headers['location'][:200]}"
             text += ", and redirects are not followed: use the final URL"
         elif answer.body:
             text += f": {excerpt(answer.body)}"
@@ -84,8 +101,10 @@ class HttpClient:
     def _retry_after(self, value: str) -> int | None:
         """The header `Retry-After`, seconds or a date, in ms; None if absent or neither."""
         value = value.strip()
-        if _SECONDS.fullmatch(value):
-            return int(value) * limits.SECOND
+        seconds = _SECONDS.fullmatch(value)
+        if seconds is not None:
+            digits = seconds[1]
+            return (int(digits) if len(digits) <= _MAX_DIGITS else 10**_MAX_DIGITS) * limits.SECOND
         try:
             at = parsedate_to_datetime(value).timestamp() * limits.SECOND
         except (ValueError, OverflowError):

@@ -17,6 +17,8 @@ from urllib.parse import quote, urlsplit
 
 import idna
 
+from stepwell_engine.adapters.acts import is_shortage
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -102,7 +104,7 @@ def check(url: str, *, allow: Sequence[Network], resolver: Resolver, timeout: fl
     """Where to connect for `url`; `allow` are networks that are exempt. `timeout` in s.
 
     EgressRefused for what may not be called, NameUnresolved for a name without an address,
-    TimeoutError.
+    TimeoutError; OSError if the host is short of something.
     """
     parts = parse(url)
     if parts.address is not None:
@@ -113,6 +115,8 @@ def check(url: str, *, allow: Sequence[Network], resolver: Resolver, timeout: fl
         except TimeoutError:
             raise
         except OSError as error:
+            if is_shortage(error):
+                raise
             reason = error.strerror or error
             raise NameUnresolved(f"the name {parts.host} does not resolve: {reason}") from error
         # IPv4 first: many networks resolve IPv6 addresses that they cannot reach.

@@ -1,11 +1,14 @@
 """Name resolution with a deadline, which the system's own call does not have."""
 
+import errno
 import socket
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
+
+from stepwell_engine.adapters.acts import NO_THREAD
 
 _KEPT: Final = 5.0  # seconds that an answer is used again
 _MOST: Final = 1_000  # names kept
@@ -29,7 +32,8 @@ class SystemResolver:
         self._lookups: dict[str, _Lookup] = {}
 
     def __call__(self, host: str, timeout: float) -> Sequence[str]:
-        """All addresses of a host. OSError if there are none, TimeoutError after `timeout` s."""
+        """All addresses of a host. OSError if there are none or the host is
+        short of something, TimeoutError after `timeout` s."""
         with self._lock:
             lookup = self._lookups.get(host)
             if lookup is None or (lookup.done.is_set() and lookup.at + _KEPT < time.monotonic()):
@@ -45,9 +49,13 @@ class SystemResolver:
             self._lookups.clear()
         lookup = self._lookups[host] = _Lookup()
         # A thread of its own, for getaddrinfo cannot be told to stop; it ends by itself.
-        threading.Thread(
-            target=self._resolve, args=(host, lookup), name=f"resolve {host}", daemon=True
-        ).start()
+        try:
+            threading.Thread(
+                target=self._resolve, args=(host, lookup), name=f"resolve {host}", daemon=True
+            ).start()
+        except RuntimeError as error:
+            del self._lookups[host]  # nobody will answer it
+            raise OSError(errno.EAGAIN, NO_THREAD) from error
         return lookup
 
     def _resolve(self, host: str, lookup: _Lookup) -> None:

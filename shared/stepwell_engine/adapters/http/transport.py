@@ -10,7 +10,9 @@ import io
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property, partial
 from typing import Any, Final
 
 import certifi
@@ -19,11 +21,15 @@ from requests.adapters import BaseAdapter
 from requests.structures import CaseInsensitiveDict
 
 from stepwell_engine import limits
+from stepwell_engine.adapters.acts import is_shortage
 from stepwell_engine.adapters.http import sockets
 from stepwell_engine.adapters.http.egress import Network, Resolver, Target, check
 
 # One byte more than a step may return, so that a body which is too large is seen to be.
 _MAX_BODY: Final = limits.MAX_OUTPUT + 1
+# What is read of a body that nobody needs, to quote it and to use the connection again.
+_MAX_GLANCE: Final = 64 * limits.KIB
+_GLANCE_SECONDS: Final = 1.0
 _MAX_IDLE: Final = 64  # connections to one address; no fewer than workers use at once
 _MAX_IDLE_SECONDS: Final = 60.0
 
@@ -38,6 +44,10 @@ _CLOSED: Final = (
 )
 
 _Key = tuple[str, str, int, str]  # scheme, host, port, address
+
+
+class HostShort(Exception):
+    """This host lacks what it takes to send the request; nothing was sent."""
 
 
 class _Connection(http.client.HTTPConnection):
@@ -57,7 +67,7 @@ class _Connection(http.client.HTTPConnection):
 class GuardedAdapter(BaseAdapter):
     """Sends prepared requests, from many threads at once.
 
-    Beside the errors of `requests`, `send` raises EgressRefused and NameUnresolved.
+    Beside the errors of `requests`, `send` raises EgressRefused, NameUnresolved and HostShort.
     """
 
     def __init__(self, allow: Sequence[Network], resolver: Resolver, cafile: str = "") -> None:
@@ -67,7 +77,7 @@ class GuardedAdapter(BaseAdapter):
         super().__init__()
         self._allow = allow
         self._resolver = resolver
-        self._tls = sockets.tls_context(cafile or certifi.where())
+        self._cafile = cafile or certifi.where()
         self._lock = threading.Lock()
         self._idle: dict[_Key, list[_Connection]] = {}
         self._pruned_at = time.monotonic()
@@ -75,31 +85,37 @@ class GuardedAdapter(BaseAdapter):
     def send(
         self,
         request: requests.PreparedRequest,
-        stream: bool = False,  # noqa: ARG002
+        stream: bool = False,
         timeout: Any = None,
         verify: bool | str = True,  # noqa: ARG002
         cert: Any = None,  # noqa: ARG002
         proxies: Mapping[str, str] | None = None,  # noqa: ARG002
     ) -> requests.Response:
-        """One exchange, within `timeout` seconds in all. The answer's body is there in whole, or
-        its first MAX_OUTPUT + 1 bytes. The other arguments are those of `requests`, without effect.
+        """One exchange, within `timeout` seconds in all. The body of a success is there in whole,
+        or its first MAX_OUTPUT + 1 bytes. Of any other answer, and with `stream` of every one, it
+        is what came of it within a second: how it goes on, or breaks off, decides nothing.
+        The other arguments are those of `requests`, without effect.
         """
         deadline = time.monotonic() + timeout
+        exchange = partial(self._exchange, request=request, deadline=deadline, stream=stream)
         try:
-            target = check(
-                request.url or "", allow=self._allow, resolver=self._resolver, timeout=timeout
-            )
+            with _nothing_sent():
+                target = check(
+                    request.url or "", allow=self._allow, resolver=self._resolver, timeout=timeout
+                )
             reused = self._take(target)
             if reused is not None:
                 try:
-                    return self._exchange(reused, request, target, deadline)
+                    return exchange(reused, target=target)
                 except _CLOSED:
                     # The peer closed the connection while it was idle, as it may at any time.
                     # If it did take the request before, it now gets it twice: the idempotency
                     # key in it (webhook-id) says so, as it does after any lost answer.
                     if reused.wire.received:
                         raise
-            return self._exchange(self._open(target, deadline), request, target, deadline)
+            with _nothing_sent():
+                fresh = self._open(target, deadline)
+            return exchange(fresh, target=target)
         except TimeoutError as error:
             raise requests.Timeout(error, request=request) from error
         except ssl.SSLError as error:
@@ -107,6 +123,10 @@ class GuardedAdapter(BaseAdapter):
             raise requests.exceptions.SSLError(reason, request=request) from error
         except (OSError, http.client.HTTPException) as error:
             raise requests.ConnectionError(_words(error), request=request) from error
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return sockets.tls_context(self._cafile)
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -155,6 +175,7 @@ class GuardedAdapter(BaseAdapter):
         request: requests.PreparedRequest,
         target: Target,
         deadline: float,
+        stream: bool,
     ) -> requests.Response:
         wire = connection.wire
         wire.deadline = deadline
@@ -167,9 +188,13 @@ class GuardedAdapter(BaseAdapter):
                 headers={"Host": target.url.authority, **request.headers},
             )
             answer = connection.getresponse()
-            body = answer.read(_MAX_BODY)
-            if len(body) < _MAX_BODY and answer.length:
-                raise http.client.IncompleteRead(body, answer.length)
+            good = requests.codes.ok <= answer.status < requests.codes.multiple_choices
+            if good and not stream:
+                body = answer.read(_MAX_BODY)
+                if len(body) < _MAX_BODY and answer.length:
+                    raise http.client.IncompleteRead(body, answer.length)
+            else:
+                body = _glance(connection, answer, deadline)
         except BaseException:
             connection.close()
             raise
@@ -199,6 +224,36 @@ class GuardedAdapter(BaseAdapter):
         fresh = {key: [one for one in idle if not is_old(one)] for key, idle in self._idle.items()}
         self._idle = {key: idle for key, idle in fresh.items() if idle}
         return old
+
+
+@contextmanager
+def _nothing_sent() -> Iterator[None]:
+    """For what comes before the request: a shortage of the host's then costs no attempt."""
+    try:
+        yield
+    except OSError as error:
+        if is_shortage(error):
+            raise HostShort(_words(error)) from error
+        raise
+
+
+def _glance(connection: _Connection, answer: http.client.HTTPResponse, deadline: float) -> bytes:
+    """What comes soon of a body, all of it or not; a body with more to come closes `connection`."""
+    connection.wire.deadline = min(deadline, time.monotonic() + _GLANCE_SECONDS)
+    length = answer.length  # read1 does not count it down in every Python
+    most = _MAX_GLANCE if length is None else min(length, _MAX_GLANCE)
+    body = b""
+    whole = False
+    try:
+        while len(body) < most and (some := answer.read1(most - len(body))):
+            body += some
+        whole = len(body) == length or (bool(answer.chunked) and answer.isclosed())
+    except (OSError, http.client.HTTPException):
+        pass  # the status has come: that decides
+    answer.close()
+    if not whole:
+        connection.close()
+    return body
 
 
 def _response(

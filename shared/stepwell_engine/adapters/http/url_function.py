@@ -1,10 +1,10 @@
 """Functions by URL."""
 
 from stepwell_engine.adapters.acts import event_of, output_from
-from stepwell_engine.adapters.http.client import HttpClient
+from stepwell_engine.adapters.http.client import Answer, HttpClient
 from stepwell_engine.adapters.http.webhook import IDEMPOTENCY_KEY
 from stepwell_engine.core import jsonvalue
-from stepwell_engine.core.outcome import Act, Failed, Outcome
+from stepwell_engine.core.outcome import Act, Outcome
 
 
 class UrlFunctions:
@@ -17,6 +17,6 @@ class UrlFunctions:
         """Call once."""
         headers = {IDEMPOTENCY_KEY: act.effect_id}
         answer = self._client.post(url, headers, jsonvalue.encode(event_of(act)), act.timeout)
-        if isinstance(answer, Failed):
+        if not isinstance(answer, Answer):
             return answer
         return output_from(answer.body, f"what {answer.where} answered with {answer.status}")

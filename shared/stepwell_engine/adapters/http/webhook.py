@@ -3,8 +3,8 @@
 from typing import Final
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.acts import output_of, payload_of
-from stepwell_engine.adapters.http.client import HttpClient
+from stepwell_engine.adapters.acts import output_of
+from stepwell_engine.adapters.http.client import Answer, HttpClient
 from stepwell_engine.core import jsonvalue, signing
 from stepwell_engine.core.outcome import Act, Failed, Outcome
 from stepwell_engine.errors import StoreError
@@ -23,7 +23,7 @@ class WebhookPerformer:
 
     def perform(self, act: Act) -> Outcome:
         """Deliver once."""
-        body = jsonvalue.encode(payload_of(act))
+        body = jsonvalue.encode(act.payload)
         timestamp_s = self._clock.now() // limits.SECOND
         headers = {
             signing.ID_HEADER: act.effect_id,
@@ -39,7 +39,7 @@ class WebhookPerformer:
             except StoreError as error:
                 return Failed(f"the secret of the step cannot be opened now: {error}")
             headers[signing.SIGNATURE_HEADER] = signature
-        answer = self._client.post(act.target, headers, body, act.timeout)
-        if isinstance(answer, Failed):
+        answer = self._client.post(act.target, headers, body, act.timeout, reads_body=False)
+        if not isinstance(answer, Answer):
             return answer
         return output_of({"delivered": True, "status": answer.status}, answer.where)
