@@ -17,7 +17,7 @@ from stepwell_engine.ports.runs import (
     Runs,
     Written,
 )
-from stepwell_engine.ports.work import Clock, Crew, Crews, Dispatcher, Ids, Performer
+from stepwell_engine.ports.work import Clock, Crew, Crews, Dispatcher, Gate, Ids, Performer
 
 __all__ = [
     "KEEP",
@@ -30,6 +30,7 @@ __all__ = [
     "Dispatcher",
     "Done",
     "Due",
+    "Gate",
     "Grant",
     "Ids",
     "Keep",

@@ -46,6 +46,18 @@ class Performer(Protocol):
         ...
 
 
+class Gate(Protocol):
+    """Lets one worker in at a time, of those that share a process."""
+
+    def enter(self) -> bool:
+        """Go in, without waiting for it; False: another one is in."""
+        ...
+
+    def leave(self) -> None:
+        """Let the next one in."""
+        ...
+
+
 class Crew(Protocol):
     """Does several things at once for one worker. None of it outlives `close`."""
 

@@ -15,7 +15,17 @@ from stepwell_engine.core.run import Head, Status
 from stepwell_engine.core.settle import stop
 from stepwell_engine.core.transitions import fail_run
 from stepwell_engine.errors import NewerFormat, StepwellError
-from stepwell_engine.ports import Clock, Commit, Crews, Dispatcher, Done, Ids, Performer, Runs
+from stepwell_engine.ports import (
+    Clock,
+    Commit,
+    Crews,
+    Dispatcher,
+    Done,
+    Gate,
+    Ids,
+    Performer,
+    Runs,
+)
 from stepwell_engine.service.children import Children, Versions
 from stepwell_engine.service.hold import Hold, Time, Tools
 from stepwell_engine.service.repeat import repeat
@@ -35,18 +45,18 @@ class Advance:
         dispatcher: Dispatcher,
         clock: Clock,
         ids: Ids,
-        lease: int = limits.LEASE,
+        gate: Gate | None = None,
     ) -> None:
-        """`lease` in ms."""
+        """`gate`: for workers that share a process, and die together; see `run`."""
         self._runs = runs
         self._versions = versions
         self._crews = crews
         self._dispatcher = dispatcher
         self._clock = clock
         self._ids = ids
-        self._lease = lease
+        self._gate = gate
         self._children = Children(runs, versions, dispatcher, clock)
-        self._tools = Tools(runs, performers, dispatcher, clock, ids, self._children, lease)
+        self._tools = Tools(runs, performers, dispatcher, clock, ids, self._children)
 
     def run(self, run_id: str, project: str, budget: int, *, hard: bool = False) -> None:
         """Advance one run until it parks or ends, or `budget` (ms) is used up.
@@ -54,17 +64,33 @@ class Advance:
         An act begun within the budget may end after it, unless the budget is `hard`: then none is
         begun that could, since this worker may be gone by then. (Extending the lease of a long
         act, and recording its outcome, take the time that two calls of the store take.)
+        A run that has lost its worker again and again may be what ends the process, and with it the
+        workers of all others: only one such run at a time goes on, so that only it is blamed.
         Raises Unavailable when the store does not answer; the hint is then worth repeating.
         """
         time = Time(self._clock.now() + budget, hard)
         head = self._claim(run_id, project)
         if head is None or head.token is None:
             return
+        if self._gate is None or head.lost < limits.SUSPECT_LOST:
+            self._hold(head, head.token, time)
+        elif self._gate.enter():
+            try:
+                self._hold(head, head.token, time)
+            finally:
+                self._gate.leave()
+        else:
+            self._put_back(head, head.token, limits.SUSPECT_PAUSE)
+            self._dispatcher.hint(run_id, project, limits.SUSPECT_PAUSE)
+
+    def _hold(self, head: Head, token: str, time: Time) -> None:
         with closing(self._crews.open()) as crew:
             try:
                 definition = self._versions.load(head.project, head.workflow, head.version)
             except NewerFormat as error:
-                self._leave(head, head.token, error)
+                # A newer worker will take it.
+                log.warning("run %s: %s", head.run_id, error)
+                self._put_back(head, token, limits.LEASE)
             except (StepwellError, ValueError) as error:
                 nothing = Definition(head.project, head.workflow, head.version, ())
                 hold = Hold(self._tools, nothing, head, crew, time)
@@ -79,7 +105,7 @@ class Advance:
         token = self._ids.token()
         while True:
             now = self._clock.now()
-            claim = partial(self._runs.claim, run_id, token, now, now + self._lease)
+            claim = partial(self._runs.claim, run_id, token, now, now + limits.LEASE)
             try:
                 written = repeat(self._clock, claim)
             except NewerFormat as error:
@@ -121,10 +147,9 @@ class Advance:
         data = journals.encode(journal, head.created_at)
         self._runs.close(head.run_id, head.token, head.commit, data)
 
-    def _leave(self, head: Head, token: str, error: NewerFormat) -> None:
-        """Put back a run that this version cannot read; a newer worker will take it."""
-        log.warning("run %s: %s", head.run_id, error)
-        later = self._clock.now() + self._lease
+    def _put_back(self, head: Head, token: str, pause: int) -> None:
+        """Let go of a run as it was claimed, for `pause` ms at least."""
+        later = self._clock.now() + pause
         commit = Commit(
             run_id=head.run_id,
             token=token,

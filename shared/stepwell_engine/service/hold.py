@@ -49,7 +49,7 @@ class Time:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What a worker works with. `lease` in ms."""
+    """What a worker works with."""
 
     runs: Runs
     performers: Mapping[Kind, Performer]
@@ -57,7 +57,6 @@ class Tools:
     clock: Clock
     ids: Ids
     children: Children
-    lease: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +211,7 @@ class Hold:
             now = self._tools.clock.now()
             if now + needed + limits.CLOCK_MARGIN < self._head.until:
                 return now
-            until = now + max(self._tools.lease, needed + 3 * limits.CLOCK_MARGIN)
+            until = now + max(limits.LEASE, needed + 3 * limits.CLOCK_MARGIN)
             extend = partial(self._tools.runs.extend, self._head.run_id, self._token, until, until)
             extended = repeat(self._tools.clock, extend)
             if not isinstance(extended, Done):

@@ -5,6 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from stepwell_engine.adapters.crews import ThreadCrews
+from stepwell_engine.adapters.gate import ProcessGate
 from stepwell_engine.core.definition import Kind
 from stepwell_engine.edge.services import Services
 from stepwell_engine.ports import Catalog, Clock, Dispatcher, Ids, Performer, Queues, Runs, Secrets
@@ -74,6 +75,15 @@ def assemble(
             messages=QueueMessages(stores.queues, clock),
             identity=Identity(stores.catalog, clock, ids),
         ),
-        advance=Advance(stores.runs, workflows, performers, ThreadCrews(), dispatcher, clock, ids),
+        advance=Advance(
+            stores.runs,
+            workflows,
+            performers,
+            ThreadCrews(),
+            dispatcher,
+            clock,
+            ids,
+            ProcessGate(),
+        ),
         sweep=Sweep(stores.runs, dispatcher, clock, abilities.look_ahead),
     )
