@@ -85,6 +85,23 @@ def test_a_lease_is_in_force_until_its_last_millisecond() -> None:
     assert rows(held(START), Journal())[0] == ("charge", "pending", 0)
 
 
+def test_lost_workers_are_told() -> None:
+    assert why(held(lost=1), Journal()) == (
+        "running step charge, attempt 1 of 5; its worker was lost once"
+    )
+    assert why(replace(HEAD, lost=2), Journal()) == (
+        "waiting for a worker to go on at step charge, attempt 1 of 5; its worker was lost 2 times"
+    )
+
+
+def test_a_step_that_could_not_be_tried_says_why() -> None:
+    put_off = Record(0, StepStatus.RETRYING, 0, next_at=START + 2_000, error="too many open files")
+    journal = Journal(open=(put_off,))
+    assert why(HEAD, journal) == "retrying step charge at 2023-11-14T22:13:22.000Z, attempt 1 of 5"
+    assert rows(HEAD, journal)[0] == ("charge", "retrying", 0)
+    assert last_error(HEAD, journal) == "too many open files"
+
+
 def test_a_run_behind_its_last_step_is_about_to_end() -> None:
     assert why(held(), Journal(2)) == "ending"
     assert why(HEAD, Journal(2)) == "waiting for a worker to end it"

@@ -80,7 +80,13 @@ class StepView(StepResult):
     status: StepStatus
     attempt: int
     max_attempts: int
-    started_at: Time | None
+    started_at: Annotated[
+        Time | None,
+        Field(
+            description="When its first attempt began, as far as is known: null until the outcome "
+            "of an attempt is recorded, and of an attempt whose worker was lost."
+        ),
+    ]
     finished_at: Time | None
     next_attempt_at: Annotated[
         Time | None, Field(description="When the next attempt is due, or a sleep or wait ends.")

@@ -24,14 +24,20 @@ def reason(run: Progress) -> str | None:
         return _standing(run)
     due = run.due()
     if due and run.held:
-        return f"running {_names(run, due)}"
+        return f"running {_names(run, due)}{_losses(head.lost)}"
     if due:
-        return f"waiting for a worker to go on at {_names(run, due)}"
+        return f"waiting for a worker to go on at {_names(run, due)}{_losses(head.lost)}"
     first = min(todo, key=lambda one: run.records[one.key].next_at or 0)
     at = iso(run.records[first.key].next_at or 0)
     others = len(todo) - 1
     later = f"; {others} more back{'s' if others == 1 else ''} off" if others else ""
     return f"retrying {_name(first)} at {at}, {_tries(run, first)}{later}"
+
+
+def _losses(lost: int) -> str:
+    if not lost:
+        return ""
+    return f"; its worker was lost {'once' if lost == 1 else f'{lost} times'}"
 
 
 def _standing(run: Progress) -> str:
