@@ -101,7 +101,7 @@ def test_only_the_guilty_run_fails() -> None:
     world.does = {innocent: strike, guilty: die}
     for _ in range(limits.MAX_LOST_IN_A_ROW + 5):
         world.gate = ProcessGate()
-        world.advance._gate = world.gate  # noqa: SLF001  a new process
+        world.advance._gate = world.gate  # of a new process
         for run_id in (innocent, guilty):
             try:
                 world.advance.run(run_id, "demo", 60_000)
