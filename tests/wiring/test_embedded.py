@@ -1,6 +1,7 @@
 """The embedded home is complete, and opens whole or not at all."""
 
 import socket
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -55,17 +56,58 @@ def test_every_kind_with_a_side_effect_is_performed(tmp_path: Path) -> None:
     assert performed == ACTION_KINDS
 
 
-@pytest.mark.parametrize("damage", ["database", "key"])
+@pytest.mark.parametrize("damage", ["database", "key", "other key", "no database"])
 def test_what_cannot_be_opened_leaves_nothing_open(tmp_path: Path, damage: str) -> None:
     embedded(Settings(data=tmp_path)).close()
     if damage == "database":
         (tmp_path / "stepwell.db").write_bytes(b"garbage" * 1_000)
+    elif damage == "no database":
+        (tmp_path / "stepwell.db").unlink()
     else:
-        (tmp_path / "secret.key").write_text("none")
+        (tmp_path / "secret.key").write_text("none" if damage == "key" else "00" * 32)
     before = open_files()
     with pytest.raises(StoreError):
         embedded(Settings(data=tmp_path))
     assert open_files() == before
+
+
+@pytest.mark.parametrize("made", [[], ["stepwell.db"], ["stepwell.db", "secret.key"]])
+def test_a_beginning_that_was_cut_short_is_taken_up(tmp_path: Path, made: list[str]) -> None:
+    """In the order in which the files are made; the host writes its own file last."""
+    embedded(Settings(data=tmp_path)).close()
+    for file in tmp_path.iterdir():
+        if file.name not in made:
+            file.unlink()
+    if made:
+        (tmp_path / "stepwell.db").write_bytes(b"")
+    embedded(Settings(data=tmp_path)).close()
+    embedded(Settings(data=tmp_path)).close()
+
+
+def test_a_database_without_tables_does_not_count_where_a_host_was(tmp_path: Path) -> None:
+    embedded(Settings(data=tmp_path)).close()
+    (tmp_path / "credentials.json").touch()
+    (tmp_path / "stepwell.db").unlink()
+    connection = sqlite3.connect(tmp_path / "stepwell.db")
+    connection.execute("pragma journal_mode = wal")
+    connection.close()
+    before = (tmp_path / "stepwell.db").read_bytes()
+    assert before
+    with pytest.raises(StoreError, match=r"stepwell\.db holds nothing of Stepwell's: restore it"):
+        embedded(Settings(data=tmp_path))
+    assert (tmp_path / "stepwell.db").read_bytes() == before
+
+
+def test_a_database_from_before_keys_were_checked_takes_the_first_key(tmp_path: Path) -> None:
+    embedded(Settings(data=tmp_path)).close()
+    connection = sqlite3.connect(tmp_path / "stepwell.db")
+    with connection:
+        connection.execute("delete from meta")
+    connection.close()
+    embedded(Settings(data=tmp_path)).close()
+    (tmp_path / "secret.key").write_text("00" * 32)
+    with pytest.raises(StoreError, match=r"secret\.key is not the key"):
+        embedded(Settings(data=tmp_path))
 
 
 def test_a_given_server_takes_the_place_of_the_embedded_one(tmp_path: Path) -> None:

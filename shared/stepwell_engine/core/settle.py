@@ -147,8 +147,8 @@ def _opened(journal: Journal, act: Act) -> Record:
 def _bounded(outcome: Succeeded | Failed) -> Succeeded | Failed:
     if isinstance(outcome, Succeeded) and len(outcome.output or b"") > limits.MAX_OUTPUT:
         text = (
-            f"the output has {len(outcome.output or b'')} bytes of JSON, "
-            f"at most {limits.MAX_OUTPUT} are kept"
+            f"the output has {len(outcome.output or b''):,} bytes of JSON, "
+            f"at most {limits.MAX_OUTPUT:,} are kept"
         )
         return Failed(text, "output_too_large", retryable=False)
     return outcome

@@ -108,7 +108,7 @@ def _list_fault(name: str, value: object, most: int) -> str | None:
     if not isinstance(value, list):
         return f"{name} must be a list of 1 to {most} steps, not {excerpt(value)}"
     if not 1 <= len(value) <= most:
-        return f"{name} must have 1 to {most} steps, not {len(value):,}"
+        return f"{name} must be a list of 1 to {most} steps, not of {len(value):,}"
     return None
 
 

@@ -17,7 +17,7 @@ from stepwell_engine.ports.runs import (
     Runs,
     Written,
 )
-from stepwell_engine.ports.work import Clock, Crew, Crews, Dispatcher, Gate, Ids, Performer
+from stepwell_engine.ports.work import Clock, Crew, Crews, Dispatcher, Gate, Ids, Performer, Waits
 
 __all__ = [
     "KEEP",
@@ -43,5 +43,6 @@ __all__ = [
     "Resource",
     "Runs",
     "Secrets",
+    "Waits",
     "Written",
 ]

@@ -18,6 +18,22 @@ class Clock(Protocol):
         ...
 
 
+class Waits(Protocol):
+    """Who may wait for a run to end: a home has only so many threads for requests."""
+
+    def begin(self) -> bool:
+        """Take a place to wait in; False: none is free."""
+        ...
+
+    def go_on(self) -> bool:
+        """Whether one that waits may wait on."""
+        ...
+
+    def end(self) -> None:
+        """Give the place back."""
+        ...
+
+
 class Ids(Protocol):
     """The one source of randomness."""
 

@@ -11,7 +11,7 @@ from stepwell_engine.core.excerpt import excerpt
 from stepwell_engine.core.journal import Joined, Journal, Stored
 from stepwell_engine.core.run import Head, Status
 from stepwell_engine.errors import Problem
-from stepwell_engine.ports import Clock, Runs
+from stepwell_engine.ports import Clock, Runs, Waits
 from stepwell_engine.service.cursors import cursor, foreign, number_place, page, text_place
 from stepwell_engine.service.definitions import Workflows
 from stepwell_engine.service.progress import (
@@ -80,10 +80,14 @@ class _Read:
 class Queries:
     """Answers about runs. A run of another project or workflow is Problem `not_found`."""
 
-    def __init__(self, runs: Runs, workflows: Workflows, clock: Clock) -> None:
+    def __init__(
+        self, runs: Runs, workflows: Workflows, clock: Clock, waits: Waits | None = None
+    ) -> None:
+        """`waits`: None lets everybody wait."""
         self._runs = runs
         self._workflows = workflows
         self._clock = clock
+        self._waits = waits
         self._reader = RunReader(runs, clock)
 
     def list(
@@ -122,16 +126,15 @@ class Queries:
         return found, cursor(_RUNS, str(before))
 
     def detail(self, project: str, workflow: str, run_id: str, wait: int = 0) -> RunDetail:
-        """A run, at once, or when it has ended or `wait` seconds are over."""
-        now = self._clock.now()
-        ends = now + wait * limits.SECOND
-        pause = _FIRST_PAUSE
+        """A run, at once, or when it has ended or `wait` seconds are over.
+
+        Where no place to wait in is free, or the home is about to stop: at once, as it is.
+        """
+        ends = self._clock.now() + wait * limits.SECOND
         head = self._find(project, workflow, run_id)
-        while head.live and now < ends:
-            self._clock.sleep(min(pause, ends - now))
-            pause = min(pause * 2, _LONGEST_PAUSE)
-            now = self._clock.now()
-            head = self._find(project, workflow, run_id)
+        if wait and head.live:
+            head = self._waited_for(head, ends)
+        now = self._clock.now()
         read = self._read(head, now)
         run = read.progress
         started = [one.started_at for one in run.records.values() if one.started_at is not None]
@@ -146,6 +149,22 @@ class Queries:
             steps=steps,
             steps_cursor=steps_cursor,
         )
+
+    def _waited_for(self, head: Head, ends: int) -> Head:
+        if self._waits is not None and not self._waits.begin():
+            return head
+        try:
+            pause = _FIRST_PAUSE
+            while head.live and (now := self._clock.now()) < ends:
+                if self._waits is not None and not self._waits.go_on():
+                    break
+                self._clock.sleep(min(pause, ends - now))
+                pause = min(pause * 2, _LONGEST_PAUSE)
+                head = self._find(head.project, head.workflow, head.run_id)
+        finally:
+            if self._waits is not None:
+                self._waits.end()
+        return head
 
     def steps(
         self, project: str, workflow: str, run_id: str, given: str | None, limit: int

@@ -13,15 +13,18 @@ from stepwell_engine.adapters.embedded.callables import Callables
 from stepwell_engine.adapters.embedded.catalog_cache import CachedCatalog
 from stepwell_engine.adapters.embedded.commands import Commands
 from stepwell_engine.adapters.embedded.hints import ProcessDispatcher
+from stepwell_engine.adapters.embedded.key_check import check_key
 from stepwell_engine.adapters.embedded.sealing import SealedSecrets, create_key, read_key
-from stepwell_engine.adapters.embedded.sqlite import Database
+from stepwell_engine.adapters.embedded.sqlite import RESTORE, Database
 from stepwell_engine.adapters.embedded.sqlite_catalog import SqliteCatalog
 from stepwell_engine.adapters.embedded.sqlite_queues import SqliteQueues
 from stepwell_engine.adapters.embedded.sqlite_runs import SqliteRuns
+from stepwell_engine.adapters.embedded.waits import BoundedWaits
 from stepwell_engine.adapters.enqueue import EnqueuePerformer
 from stepwell_engine.adapters.functions import Call, FunctionPerformer
 from stepwell_engine.adapters.system import RandomIds, SystemClock
 from stepwell_engine.core.definition import Kind
+from stepwell_engine.errors import StoreError
 from stepwell_engine.ports import Clock, Performer
 from stepwell_engine.settings.embedded import Settings, environment
 from stepwell_engine.wiring.engine import Abilities, Engine, Stores, assemble
@@ -37,18 +40,23 @@ ABILITIES: Final = Abilities(
     # The tick comes every second; it looks further ahead, for one that comes late.
     look_ahead=5 * limits.SECOND,
 )
+CREDENTIALS: Final = "credentials.json"  # written by the host once the rest is there
 # On one machine a workflow may call what listens on that machine.
 LOOPBACK: Final = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The embedded home. `recover` is for its host to call once, before anything runs."""
+    """The embedded home. `recover` is for its host to call once, before anything runs.
+
+    After `stop_waits` no request waits for a run.
+    """
 
     engine: Engine
     hints: ProcessDispatcher
     clock: Clock
     recover: Callable[[], int]
+    stop_waits: Callable[[], None]
     close: Callable[[], None]
 
 
@@ -59,24 +67,35 @@ def embedded(settings: Settings, clock: Clock | None = None) -> Home:
     be used; OSError if it cannot be written. Nothing stays open then.
     """
     clock = clock or SystemClock()
-    file = settings.data / "stepwell.db"
     key = settings.data / "secret.key"
-    if not file.exists():
-        create_key(key)  # first: a database without its key is refused
-        file.touch(mode=0o600)
     with ExitStack() as opened:
-        database = Database(file)
+        database = _database(settings.data, key)
         opened.callback(database.close)
         secrets = SealedSecrets(read_key(key))
+        check_key(database, secrets, key)
         runs = SqliteRuns(database)
         catalog = CachedCatalog(SqliteCatalog(database))
         stores = Stores(runs, SqliteQueues(database), catalog, secrets)
         performers = _performers(settings, stores, clock, opened)
         hints = ProcessDispatcher(clock)
         opened.callback(hints.close)
-        engine = assemble(stores, performers, hints, clock, RandomIds(clock), ABILITIES)
+        waits = BoundedWaits(settings.request_threads // 2)
+        engine = assemble(stores, performers, hints, clock, RandomIds(clock), ABILITIES, waits)
         kept = opened.pop_all()
-    return Home(engine, hints, clock, lambda: runs.recover(clock.now()), kept.close)
+    return Home(engine, hints, clock, lambda: runs.recover(clock.now()), waits.stop, kept.close)
+
+
+def _database(folder: Path, key: Path) -> Database:
+    """Opened, or begun where none has been. StoreError if one has been, but is gone."""
+    file = folder / "stepwell.db"
+    used = next((one for one in (folder / CREDENTIALS, key) if one.exists()), None)
+    if not file.exists():
+        if used is not None:
+            raise StoreError(f"{file} is missing, although {used.name} is there: {RESTORE}")
+        file.touch(mode=0o600)
+    if file.stat().st_size == 0 and not (folder / CREDENTIALS).exists():
+        create_key(key)  # after the empty file, before its tables: a start may end anywhere
+    return Database(file, create=not (folder / CREDENTIALS).exists())
 
 
 def _performers(

@@ -8,7 +8,17 @@ from stepwell_engine.adapters.crews import ThreadCrews
 from stepwell_engine.adapters.gate import ProcessGate
 from stepwell_engine.core.definition import Kind
 from stepwell_engine.edge.services import Services
-from stepwell_engine.ports import Catalog, Clock, Dispatcher, Ids, Performer, Queues, Runs, Secrets
+from stepwell_engine.ports import (
+    Catalog,
+    Clock,
+    Dispatcher,
+    Ids,
+    Performer,
+    Queues,
+    Runs,
+    Secrets,
+    Waits,
+)
 from stepwell_engine.service.advance import Advance
 from stepwell_engine.service.controls import Controls
 from stepwell_engine.service.definitions import Workflows
@@ -55,15 +65,16 @@ def assemble(
     clock: Clock,
     ids: Ids,
     abilities: Abilities,
+    waits: Waits | None = None,
 ) -> Engine:
-    """The use cases over a home's adapters."""
+    """The use cases over a home's adapters. `waits`: None lets every request wait."""
     workflows = Workflows(stores.catalog, stores.secrets, clock)
     return Engine(
         services=Services(
             workflows=workflows,
             starts=Starts(stores.runs, workflows, dispatcher, clock, ids),
             controls=Controls(stores.runs, dispatcher, clock, ids),
-            queries=Queries(stores.runs, workflows, clock),
+            queries=Queries(stores.runs, workflows, clock, waits),
             resources=Resources(
                 stores.catalog,
                 stores.queues,

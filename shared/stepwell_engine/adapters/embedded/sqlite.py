@@ -17,6 +17,7 @@ Operation = Callable[[sqlite3.Connection], T]
 
 OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
 BUSY_SECONDS = 10.0  # how long another process may hold the file before a write gives up
+RESTORE = "restore it from a backup, or name another data folder"
 _MAGIC = b"SQLite format 3\x00"
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
@@ -34,7 +35,7 @@ class _Pending:
 
 
 class Database:
-    """The file, opened or created. Several processes may have it open.
+    """The file, opened or, if `create`, created. Several processes may have it open.
 
     Writes commit in groups: every operation that waits while a transaction is being written goes
     into the next one, so that many threads share one fsync and a single thread waits for nobody.
@@ -43,8 +44,9 @@ class Database:
     version (left as it is), Unavailable if it cannot be opened or another process holds it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, create: bool = True) -> None:
         self._path = path
+        self._create = create
         self._closed = False
         self._writing = threading.Lock()
         self._pending: deque[_Pending] = deque()
@@ -206,21 +208,20 @@ class Database:
             raise self._unreadable("it begins otherwise")
 
     def _unreadable(self, reason: object) -> StoreError:
-        return StoreError(
-            f"{self._path} is not a readable SQLite database ({reason}): "
-            "restore it from a backup, or name another file"
-        )
+        return StoreError(f"{self._path} is not a readable SQLite database ({reason}): {RESTORE}")
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Create the tables in a new file; check an existing one and leave it as it is."""
         if _version(connection) == 0:
+            if not self._create:
+                raise StoreError(f"{self._path} holds nothing of Stepwell's: {RESTORE}")
             _use_wal(connection)
             connection.execute("BEGIN IMMEDIATE")
             if _version(connection) == 0:  # no other process was faster
                 if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
                     raise StoreError(
                         f"{self._path} holds the tables of another program: "
-                        "name a file of Stepwell's own, or one that does not exist yet"
+                        "name a data folder of Stepwell's own, or one that does not exist yet"
                     )
                 for statement in SCHEMA:
                     connection.execute(statement)

@@ -34,6 +34,8 @@ SCHEMA: Final = (
         format INTEGER NOT NULL
     ) STRICT
     """,
+    # What is true of the whole database, by name.
+    "CREATE TABLE meta (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT",
     "CREATE INDEX heads_due ON heads (wake_at, run_id) WHERE wake_at IS NOT NULL",
     "CREATE INDEX heads_of_workflow ON heads (project, workflow, run_id)",
     """
