@@ -7,7 +7,7 @@ from typing import Final
 
 from local.credentials import Credentials
 from local.host import CannotStart, Signals, up
-from stepwell_engine.settings.embedded import BadSetting, Settings, read, variable_of
+from stepwell_engine.settings.embedded import BadSetting, Settings, read, unknown, variable_of
 
 CANNOT_START: Final = 2
 
@@ -23,6 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
             format="%(asctime)s %(levelname)s %(name)s: %(message)s",
             stream=sys.stderr,
         )
+        for sentence in unknown():
+            logging.getLogger(__name__).warning("%s", sentence)
         up(settings, Signals(), _show)
     except (BadSetting, CannotStart) as error:
         print(f"stepwell: {error}", file=sys.stderr)

@@ -31,6 +31,12 @@ def listen(port: int) -> socket.socket:
     return sock
 
 
+def address_of(sock: socket.socket) -> tuple[str, int]:
+    """Host and port."""
+    host, port = sock.getsockname()
+    return host, port
+
+
 def url_of(sock: socket.socket) -> str:
     """Where the API is."""
     return f"http://{HOST}:{sock.getsockname()[1]}"

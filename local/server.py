@@ -1,30 +1,42 @@
 """The HTTP server: uvicorn on a socket of ours, in a thread of its own."""
 
+import asyncio
 import logging
 import socket
 import threading
+import time
 from collections.abc import Callable
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import uvicorn
 
 from functions.api.app import build
 from local.asgi import Bridge
+from local.connections import Connection
 from local.listening import BACKLOG
 from local.threads import Threads
 from stepwell_engine.wiring.embedded import Home
 
-# Requests in progress get this long when the host stops; one that still waits is answered 503.
+# Requests in progress get this long when the host stops; one that takes longer is answered 503.
 STOP_SECONDS: Final = 2
 LOOK: Final = 0.02  # seconds between two looks at whether the server has stopped
+CONNECTIONS: Final = 1_000  # open at once; fewer where files are few: each is one
+SHARE: Final = 4  # of what the process may open, connections may take one in so many
+COMPLAIN: Final = 60.0  # seconds between two lines in the log about a loop that cannot accept
+
+log = logging.getLogger(__name__)
 
 
 class Server:
     """Serves the API of a home."""
 
-    def __init__(self, home: Home, sock: socket.socket, threads: int) -> None:
+    def __init__(self, home: Home, sock: socket.socket, threads: int, files: int) -> None:
+        """`threads` that answer requests; `files`: how many this process may have open."""
         self._sock = sock
+        self._complained: float | None = None
         self._threads = Threads(threads, "request")
+        most = min(CONNECTIONS, files // SHARE)
         app = Bridge(build(home.engine.services), self._threads, home.clock)
         # Only defects: our own log says what happens, and a broken request is its client's affair.
         logging.getLogger("uvicorn").setLevel(logging.ERROR)
@@ -35,10 +47,13 @@ class Server:
                 access_log=False,
                 lifespan="off",
                 ws="none",
-                http="httptools",
+                http=partial(Connection, most),  # type: ignore[arg-type]
                 loop="asyncio",
                 server_header=False,
-                backlog=BACKLOG,
+                # So many are accepted at a stroke, and some strokes later the first is closed.
+                backlog=max(1, most // 4),
+                callback_notify=self._look,
+                timeout_notify=0,  # with every tick that it is looked at: once a second
                 timeout_graceful_shutdown=STOP_SECONDS,
             )
         )
@@ -60,4 +75,25 @@ class Server:
         self._threads.close()
 
     def _serve(self) -> None:
-        self._server.run(sockets=[self._sock])
+        asyncio.run(self._main())
+
+    async def _main(self) -> None:
+        asyncio.get_running_loop().set_exception_handler(self._failed)
+        await self._server.serve(sockets=[self._sock])
+
+    async def _look(self) -> None:
+        self._sock.listen(BACKLOG)  # asyncio makes the line as short as its strokes
+        now = asyncio.get_running_loop().time()
+        for connection in list(self._server.server_state.connections):
+            if isinstance(connection, Connection):
+                connection.look(now)
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """The loop tells of a connection that it cannot accept, over and over while it tries."""
+        if "accept" not in context["message"]:
+            loop.default_exception_handler(context)
+            return
+        now = time.monotonic()
+        if self._complained is None or now - self._complained >= COMPLAIN:
+            self._complained = now
+            log.error("no connection can be accepted: %s", context.get("exception"))

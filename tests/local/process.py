@@ -30,11 +30,15 @@ class Ended(Exception):
 class Host:
     """`python -m local up` on a free port, in a data folder."""
 
-    def __init__(self, data: Path, *flags: str, log: Path | None = None) -> None:
-        """`log`: where its stderr goes, beside the folder if None."""
+    def __init__(
+        self, data: Path, *flags: str, log: Path | None = None, files: int | None = None
+    ) -> None:
+        """`log`: where its stderr goes, beside the folder if None. `files`: it may open so many."""
         self._log = log or data.with_name(f"{data.name}.log")
         command = [sys.executable, "-m", "local", "up", "--port", "0", "--data", str(data)]
         command += ["--functions", str(FUNCTIONS), *flags]
+        if files is not None:
+            command = ["sh", "-c", f'ulimit -n {files}; exec "$0" "$@"', *command]
         with self._log.open("ab") as stderr:
             self.process = subprocess.Popen(
                 command, cwd=ROOT, stdout=subprocess.PIPE, stderr=stderr, text=True
@@ -95,9 +99,9 @@ class Host:
 
 
 @contextmanager
-def hosting(data: Path, *flags: str) -> Iterator[Host]:
+def hosting(data: Path, *flags: str, files: int | None = None) -> Iterator[Host]:
     """A host that is stopped at the end if it still runs."""
-    host = Host(data, *flags)
+    host = Host(data, *flags, files=files)
     try:
         yield host
     finally:

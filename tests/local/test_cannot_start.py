@@ -27,7 +27,7 @@ def test_a_second_host_on_the_folder_names_the_first(data: Path) -> None:
     with hosting(data) as host:
         credentials = (data / "credentials.json").read_text()
         said = sentence(refused(data))
-        assert f"in use by the host with process id {host.process.pid}" in said
+        assert f"in use by the process with id {host.process.pid}" in said
         assert (data / "credentials.json").read_text() == credentials
         assert host.ok("GET", "/workflows")["items"] == []
 
@@ -38,7 +38,13 @@ def test_a_busy_port_is_named(data: Path) -> None:
         said = sentence(refused(data, "--port", str(port)))
     assert f"port {port} of 127.0.0.1 cannot be used: Address already in use" in said
     assert "--port" in said
-    assert [file.name for file in data.iterdir()] == ["lock"]
+    assert not data.exists()
+
+
+def test_a_folder_in_use_is_told_before_its_port_is(data: Path) -> None:
+    with hosting(data) as host:
+        port = host.credentials.url.rpartition(":")[2]
+        assert "is in use by" in sentence(refused(data, "--port", port))
 
 
 def test_a_database_file_that_is_none_is_left_as_it_is(data: Path) -> None:
@@ -80,6 +86,39 @@ def test_a_lost_key_is_not_replaced(data: Path) -> None:
     assert not (data / "secret.key").exists()
 
 
+@pytest.mark.parametrize("left", [None, b""])
+@pytest.mark.parametrize("gone", [["credentials.json"], ["secret.key"], []])
+def test_a_database_that_is_gone_is_not_replaced_by_an_empty_one(
+    data: Path, left: bytes | None, gone: list[str]
+) -> None:
+    with hosting(data) as host:
+        token = host.credentials.token
+    data.with_name("data.log").unlink()
+    for name in ("stepwell.db", *gone):
+        (data / name).unlink()
+    if left is not None:
+        (data / "stepwell.db").write_bytes(left)
+    if left is not None and gone == ["credentials.json"]:  # as after a start that was killed
+        with hosting(data) as host:
+            assert host.credentials.token != token
+        return
+    before = sorted(file.name for file in data.iterdir())
+    said = sentence(refused(data))
+    assert "stepwell.db" in said
+    assert "restore it from a backup, or name another data folder" in said
+    assert sorted(file.name for file in data.iterdir()) == before
+
+
+def test_another_key_is_refused(data: Path) -> None:
+    with hosting(data):
+        pass
+    data.with_name("data.log").unlink()
+    (data / "secret.key").write_text("00" * 32)
+    before = (data / "stepwell.db").read_bytes()
+    assert "secret.key is not the key that the secrets" in sentence(refused(data))
+    assert (data / "stepwell.db").read_bytes() == before
+
+
 def test_a_file_is_no_data_folder(data: Path) -> None:
     data.write_text("mine")
     assert f"the data folder {data} is a file: name a folder" in sentence(refused(data))
@@ -99,8 +138,11 @@ def test_a_place_where_nothing_can_be_made_is_no_data_folder(tmp_path: Path) -> 
         (("--workers", "0"), "--workers: should be greater than or equal to 1"),
         (("--functions", "/no/such/folder"), "--functions: path does not point to a directory"),
         (("--dsn", "nowhere"), "--dsn: should be like postgresql://"),
+        (("--dsn", "postgres:hidden"), "--dsn: should be like postgresql://"),
     ],
 )
 def test_a_bad_setting_is_named(data: Path, flags: tuple[str, ...], text: str) -> None:
-    assert text in sentence(refused(data, *flags))
+    said = sentence(refused(data, *flags))
+    assert text in said
+    assert "hidden" not in said
     assert not data.exists()

@@ -1,5 +1,6 @@
 """What lies in the data folder: the lock and the credentials."""
 
+import fcntl
 import json
 import os
 import stat
@@ -67,9 +68,24 @@ def test_the_refusal_is_one_sentence_with_folder_and_process(tmp_path: Path) -> 
     with locked(tmp_path), pytest.raises(FolderInUse) as caught, locked(tmp_path):
         pass
     assert str(caught.value) == (
-        f"the data folder {tmp_path} is in use by the host with process id {os.getpid()}: "
+        f"the data folder {tmp_path} is in use by the process with id {os.getpid()}: "
         "stop it, or name another"
     )
+
+
+def test_a_child_that_outlived_the_host_is_named(tmp_path: Path) -> None:
+    """Whatever the file says, which the host wrote."""
+    with (tmp_path / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        child = subprocess.Popen(["sleep", "600"], pass_fds=[file.fileno()])
+        file.write("1\n")
+    try:
+        with pytest.raises(FolderInUse) as caught, locked(tmp_path):
+            pass
+        assert caught.value.pid == child.pid
+    finally:
+        child.kill()
+        child.wait()
 
 
 def test_a_lock_whose_holder_is_gone_is_free(tmp_path: Path) -> None:

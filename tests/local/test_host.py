@@ -1,10 +1,13 @@
 """A host from its start to its end, and started again."""
 
+import os
 import signal
 import socket
 import stat
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +43,14 @@ def chores(tmp_path: Path) -> list[str]:
 def wait_for_chores(tmp_path: Path, expected: list[str]) -> None:
     while chores(tmp_path) != expected:
         time.sleep(0.005)
+
+
+def asleep(host: Host, nap: dict[str, Any]) -> str:
+    """A run that sleeps; its id."""
+    run_id = host.start("drip", nap)
+    while host.ok("GET", "/workflows/drip/runs")["items"][0]["status"] != "sleeping":
+        time.sleep(0.005)
+    return run_id
 
 
 def test_a_host_that_was_stopped_starts_again_as_it_was(data: Path, tmp_path: Path) -> None:
@@ -188,10 +199,99 @@ def test_a_client_that_is_slow_or_says_nonsense_harms_nobody(data: Path) -> None
 def test_a_request_that_waits_does_not_hold_up_the_end(data: Path, tmp_path: Path) -> None:
     nap = {"key": "nap", "kind": "sleep", "sleep_for": "1h"}
     with hosting(data, "--log-level", "DEBUG") as host, ThreadPoolExecutor() as threads:
-        run_id = host.start("drip", nap)
+        run_id = asleep(host, nap)
         waiting = threads.submit(host.request, "GET", f"/workflows/drip/runs/{run_id}?wait=25")
         host.wait_until_said(f"GET /v1/projects/demo/workflows/drip/runs/{run_id}")
         assert host.end() == 0
         answer = waiting.result()
-        assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
-    assert "Traceback" not in host.said()
+        assert (answer.status_code, answer.json()["status"]) == (200, "sleeping")
+    assert "ERROR" not in host.said()
+
+
+def test_requests_that_wait_leave_threads_for_others(data: Path) -> None:
+    nap = {"key": "nap", "kind": "sleep", "sleep_for": "1h"}
+    with hosting(data, "--request-threads", "2") as host, ThreadPoolExecutor(20) as threads:
+        run_id = asleep(host, nap)
+        path = f"/workflows/drip/runs/{run_id}?wait=25"
+        waiting = [threads.submit(host.request, "GET", path) for _ in range(20)]
+        answered = [one.result().json()["status"] for one in islice(as_completed(waiting), 19)]
+        assert answered == ["sleeping"] * 19
+        assert host.ok("POST", "/workflows/drip/runs", {})["id"] != run_id
+        assert host.ok("POST", f"/workflows/drip/runs/{run_id}/cancel")["status"] == "cancelled"
+        (last,) = [one for one in as_completed(waiting) if one.result().json()["finished_at"]]
+        assert last.result().json()["status"] == "cancelled"
+
+
+def test_a_terminal_that_closes_stops_the_host_cleanly(data: Path) -> None:
+    with hosting(data) as host:
+        assert host.end(signal.SIGHUP) == 0
+    assert "stopping" in host.said()
+
+
+def test_what_a_function_forks_off_does_not_hold_the_folder_or_the_port(
+    data: Path, tmp_path: Path
+) -> None:
+    with hosting(data) as host:
+        host.ok("PUT", "/functions/fork", {"python": "chores:fork"})
+        step = {"key": "fork", "kind": "function", "target": "fork"}
+        run_id = host.start("fork", step)
+        child = host.finish("fork", run_id)["output"]["child"]
+        port = host.credentials.url.rpartition(":")[2]
+        host.end(signal.SIGKILL)
+    try:
+        with hosting(data, "--port", port) as host:
+            assert host.finish("fork", run_id)["status"] == "succeeded"
+    finally:
+        os.kill(child, signal.SIGTERM)  # which ends it again
+
+
+def test_a_child_that_comes_back_from_its_function_ends(data: Path) -> None:
+    with hosting(data) as host:
+        host.ok("PUT", "/functions/fork", {"python": "chores:fork_and_return"})
+        run_id = host.start("fork", {"key": "fork", "kind": "function", "target": "fork"})
+        child = host.finish("fork", run_id)["output"]["child"]
+        while Path(f"/proc/{child}/fd").exists() and any(Path(f"/proc/{child}/fd").iterdir()):
+            time.sleep(0.005)
+        assert host.end() == 0
+
+
+def test_files_that_others_could_read_are_closed_to_them(data: Path) -> None:
+    with hosting(data):
+        pass
+    data.chmod(0o777)
+    for name in ("secret.key", "stepwell.db", "credentials.json"):
+        (data / name).chmod(0o666)
+    with hosting(data) as host:
+        assert {stat.S_IMODE(file.stat().st_mode) for file in data.iterdir()} == {0o600}
+    for name in ("secret.key", "stepwell.db", "credentials.json"):
+        assert f"others could read or write {data / name} (666)" in host.said()
+    assert f"others may change what lies in {data}" in host.said()
+
+
+def test_a_variable_with_a_misspelt_name_is_told(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPWELL_WORKER", "1")
+    with hosting(data) as host:
+        pass
+    assert "STEPWELL_WORKER is no setting: did you mean STEPWELL_WORKERS?" in host.said()
+
+
+def test_clients_that_never_ask_take_nothing_from_others(
+    data: Path,
+) -> None:
+    """There are more of them than files that the host may open."""
+    nap = {"key": "nap", "kind": "sleep", "sleep_for": "1s"}
+    with hosting(data, files=200) as host:
+        host.ok("PUT", "/queues/q", {})
+        run_id = host.start("drip", nap, {"key": "last", "kind": "enqueue", "target": "q"})
+        port = int(host.credentials.url.rpartition(":")[2])
+        idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(300)]
+        for one in idle:
+            with suppress(OSError):  # closed already, for one that came later
+                one.sendall(b"GET /v1/health HTTP/1.1\r\nho")
+        assert host.finish("drip", run_id)["status"] == "succeeded"
+        for one in idle:
+            one.close()
+        assert host.end() == 0
+    assert "ERROR" not in host.said()

@@ -10,7 +10,7 @@ import pytest
 
 from local.host import Signals
 
-HANDLED = (signal.SIGTERM, signal.SIGINT)
+HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @pytest.fixture
@@ -31,6 +31,17 @@ def test_the_first_signal_ends_the_wait_and_a_second_is_told_apart(
     signal.raise_signal(number)
     assert signals.again(0)
     assert signals.again(0)
+
+
+def test_a_host_that_is_to_outlive_its_terminal_does() -> None:
+    before = {number: signal.getsignal(number) for number in HANDLED}
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        Signals()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def test_a_signal_at_any_moment_of_a_wait_is_taken(signals: Signals) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stepwell_engine.settings.embedded import BadSetting, Settings, read, variable_of
+from stepwell_engine.settings.embedded import BadSetting, Settings, read, unknown, variable_of
 
 TABLE = Path(__file__).parents[2] / "docs" / "settings.md"
 
@@ -53,6 +53,23 @@ def test_other_variables_are_not_the_hosts_business(monkeypatch: pytest.MonkeyPa
     assert read() == Settings()
 
 
+def test_a_variable_named_like_a_setting_that_is_none_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert unknown() == []
+    for name in (
+        "STEPWELL_DATA",
+        "STEPWELL_WORKER",
+        "STEPWELL_A_BIRD",
+        "STEPWEL_PORT",
+    ):
+        monkeypatch.setenv(name, "1")
+    assert unknown() == [
+        "STEPWELL_A_BIRD is no setting",
+        "STEPWELL_WORKER is no setting: did you mean STEPWELL_WORKERS?",
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "least", "most"),
     [
@@ -80,6 +97,7 @@ def test_numbers_have_limits(name: str, least: int, most: int) -> None:
         ({"functions": ["/no/such/folder"]}, "--functions: path does not point to a directory"),
         ({"dsn": "mysql://host/name"}, "--dsn: should be like postgresql://user:password@host"),
         ({"dsn": "postgresql://host:x/name"}, "--dsn: should be like postgresql://"),
+        ({"dsn": "postgres:secret"}, "--dsn: should be like postgresql://"),
     ],
 )
 def test_a_bad_value_is_named_with_what_would_be_right(flags: dict[str, Any], message: str) -> None:

@@ -1,5 +1,6 @@
 """The settings of the embedded home."""
 
+import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,6 +35,7 @@ def _dsn(value: Any) -> Any:
     try:
         parts = urlsplit(value)
         usable = parts.scheme in {"postgresql", "postgres"} and parts.port != 0
+        usable = usable and value.startswith(f"{parts.scheme}://")
     except ValueError:
         usable = False
     if not usable:
@@ -65,7 +67,7 @@ class Settings(BaseModel):
         default=32, description="threads that execute steps: so many at once"
     )
     request_threads: Annotated[int, Field(ge=1, le=1_000)] = Field(
-        default=64, description="threads that answer API requests; a `?wait=` holds one"
+        default=64, description="threads that answer API requests; `?wait=` may hold half of them"
     )
     stop_seconds: Annotated[int, Field(ge=0, le=600)] = Field(
         default=10, description="time that steps in flight have to finish when the host is stopped"
@@ -92,6 +94,19 @@ def read(flags: Mapping[str, Any] | None = None) -> Settings:
         return Settings.model_validate(found)
     except ValidationError as error:
         raise BadSetting(_sentence(error, given)) from error
+
+
+def unknown() -> list[str]:
+    """A sentence for each variable of the environment that is named like a setting and is none."""
+    known = [name.upper() for name in Settings.model_fields]
+    sentences = []
+    for name in sorted(os.environ):
+        own = name.removeprefix(PREFIX)
+        if name.startswith(PREFIX) and own not in known:
+            nearest = difflib.get_close_matches(own, known, 1)
+            hint = f": did you mean {PREFIX}{nearest[0]}?" if nearest else ""
+            sentences.append(f"{name} is no setting{hint}")
+    return sentences
 
 
 def environment() -> Mapping[str, str]:

@@ -1,5 +1,6 @@
 """Functions that the hosts under test call: each leaves a line in a file."""
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -18,3 +19,17 @@ def note_and_wait(event: dict[str, Any]) -> dict[str, Any]:
     while not Path(event["payload"]["gate"]).exists():
         time.sleep(0.005)
     return noted
+
+
+def fork(_event: dict[str, Any]) -> dict[str, Any]:
+    """Leave a child behind that goes on."""
+    child = os.fork()
+    if child == 0:
+        time.sleep(600)
+        os._exit(0)
+    return {"child": child}
+
+
+def fork_and_return(_event: dict[str, Any]) -> dict[str, Any]:
+    """Return twice, once in a child."""
+    return {"child": os.fork()}

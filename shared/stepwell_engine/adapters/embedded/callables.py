@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import inspect
 import itertools
+import os
 import sys
 import threading
 import types
@@ -172,11 +173,14 @@ class _Runner:
         self._start.release()
 
     def _work(self) -> None:
+        process = os.getpid()
         while True:
             self._start.acquire()
             if self._job is None:
                 return
             outcome = self._job()
+            if os.getpid() != process:
+                os._exit(0)  # a child that the function forked off, and that came back with it
             with self._state:
                 if self in self._overdue:
                     self._overdue.discard(self)
