@@ -110,6 +110,8 @@ class Callers:
             or (how == "called" and called)
         ):
             self._cancel_soon(ledger, _BEFORE_THE_NEXT if what == "crash" else 0)
+        if how == "crowd" and what == "commit" and ledger.airborne:
+            self._cancel_soon(ledger, _until_the_next(ledger, self._links.scheduler.now))
 
     def act_started(self, act: Act, lasts: int) -> None:
         """An act began: somebody may cancel its run in the middle."""
@@ -236,3 +238,9 @@ class Callers:
 
     def _random(self) -> float:
         return self._links.scheduler.random.random()
+
+
+def _until_the_next(ledger: Ledger, now: int) -> int:
+    """When the next of a run's steps is tried again, in ms from now."""
+    pauses = [(one.next_at or 0) - now for one in ledger.journal.open]
+    return min((pause for pause in pauses if pause > 0), default=0)

@@ -5,7 +5,7 @@ a function of the core; it lists the properties of which one is then violated.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from stepwell_engine.core import decide as deciding
@@ -22,6 +22,8 @@ from stepwell_engine.ports import Commit, Dispatcher, Done, Due, Runs, Written
 from stepwell_engine.service.advance import Advance
 from stepwell_engine.service.hold import Hold
 from stepwell_engine.service.starts import Starts
+from tests.sim.mutation import Mutation, advance, hold, patch, store
+from tests.sim.mutations_branches import BRANCHES
 from tests.sim.ports import SimRuns, Store
 from tests.sim.world import Engine
 
@@ -276,79 +278,55 @@ _TIMES = (
 )
 
 
-@dataclass(frozen=True)
-class Mutation:
-    """A defect, and the properties one of which it violates."""
-
-    name: str
-    rules: frozenset[int]
-    engine: Engine
-
-
-def _store(name: str, store: type[Store], *rules: int) -> Mutation:
-    return Mutation(name, frozenset(rules), Engine(store=store))
-
-
-def _advance(name: str, advance: type[Advance], *rules: int) -> Mutation:
-    return Mutation(name, frozenset(rules), Engine(advance=advance))
-
-
-def _hold(name: str, hold: type[Hold], *rules: int) -> Mutation:
-    return Mutation(name, frozenset(rules), Engine(hold=hold))
-
-
-def _patch(name: str, target: str, replacement: object, *rules: int) -> Mutation:
-    return Mutation(name, frozenset(rules), Engine(patches=((target, replacement),)))
-
-
-MUTATIONS = (
-    _store("no lease-token condition", NoLeaseToken, 4),
-    _store("no commit number", NoCommitNumber, 1, 2, 5, 6),
-    _store("park without 'no new mail'", NoRevision, 6),
-    _store("no live condition", NoLiveStatus, 10),
-    _store("no wake_at on a parked run", NoWakeAtOnPark, 3),
-    _store("release without wake_at", NoWakeAtOnRelease, 3),
-    _store("consumed mail stays", MailStays, 6),
-    _store("mail leaves ready_at alone", MailLeavesReadyAt, 3),
-    _store("cancel drops the lease token", CancelDropsToken, 10),
-    _store("cancel drops wake_at", CancelDropsWakeAt, 3),
-    _store("cancel of a finished run", CancelOfTheFinished, 10),
-    _store("expired lease taken without margin", NoMargin, 4),
-    _store("lost workers are not counted", LostIsNotCounted, 5),
-    _store("idempotency key ignored", KeyIsIgnored, 8),
-    _store("late extend shortens the lease", LateExtendShortens, 4),
-    _store("extend by anybody", ExtendByAnybody, 4),
-    _store("tick forgets what is overdue", OverdueIsForgotten, 3),
+MUTATIONS: tuple[Mutation, ...] = (
+    store("no lease-token condition", NoLeaseToken, 4),
+    store("no commit number", NoCommitNumber, 1, 2, 5, 6),
+    store("park without 'no new mail'", NoRevision, 6),
+    store("no live condition", NoLiveStatus, 10),
+    store("no wake_at on a parked run", NoWakeAtOnPark, 3),
+    store("release without wake_at", NoWakeAtOnRelease, 3),
+    store("consumed mail stays", MailStays, 6),
+    store("mail leaves ready_at alone", MailLeavesReadyAt, 3),
+    store("cancel drops the lease token", CancelDropsToken, 10),
+    store("cancel drops wake_at", CancelDropsWakeAt, 3),
+    store("cancel of a finished run", CancelOfTheFinished, 10),
+    store("expired lease taken without margin", NoMargin, 4),
+    store("lost workers are not counted", LostIsNotCounted, 5),
+    store("idempotency key ignored", KeyIsIgnored, 8),
+    store("late extend shortens the lease", LateExtendShortens, 4),
+    store("extend by anybody", ExtendByAnybody, 4),
+    store("tick forgets what is overdue", OverdueIsForgotten, 3),
     Mutation("blobs after the head", frozenset({1}), Engine(runs=BlobsAfterTheHead)),
     Mutation("closing drops blobs", frozenset({1}), Engine(runs=ClosingDropsBlobs)),
-    _hold("dispatch before commit", DispatchFirst, 3),
+    hold("dispatch before commit", DispatchFirst, 3),
     Mutation("hint before create", frozenset({3}), Engine(starts=HintBeforeCreate)),
-    _hold("no dispatch", NoDispatch, 3),
-    _advance("early hints are dropped", DropsEarlyHints, 3),
-    _hold("no clock check before an act", NoClockCheck, 4),
-    _hold("outcome and position in two writes", OutcomeThenPosition, 2),
-    _hold("many steps in one write", ManyStepsInOneWrite, 2, 5),
-    _hold("a refusal forgets the outcome", RefusalForgetsTheOutcome, 5, 10),
-    _advance("closes while the lease is in force", ClosesTooEarly, 10),
-    _hold("settles twice", SettlesTwice, 1, 2, 5),
+    hold("no dispatch", NoDispatch, 3),
+    advance("early hints are dropped", DropsEarlyHints, 3),
+    hold("no clock check before an act", NoClockCheck, 4),
+    hold("outcome and position in two writes", OutcomeThenPosition, 2),
+    hold("many steps in one write", ManyStepsInOneWrite, 2, 5),
+    hold("a refusal forgets the outcome", RefusalForgetsTheOutcome, 5, 10),
+    advance("closes while the lease is in force", ClosesTooEarly, 10),
+    hold("settles twice", SettlesTwice, 1, 2, 5),
     Mutation("time limits read from ready_at", frozenset({2, 5, 6}), Engine(patches=_TIMES)),
-    _patch("a wait begins anew", _DECIDE + "wait_for_signal", _waits_anew, 2, 6),
-    _patch(
+    patch("a wait begins anew", _DECIDE + "wait_for_signal", _waits_anew, 2, 6),
+    patch(
         "expiry without 'no new mail'",
         "stepwell_engine.service.hold.decide",
         _expires_blindly,
         6,
     ),
-    _patch(
+    patch(
         "payload key without the token",
         "stepwell_engine.core.journal.pack",
         _pack_without_token,
         1,
     ),
-    _patch(
+    patch(
         "page named after the commit alone",
         "stepwell_engine.core.run.Head.writes",
         property(lambda head: head.commit),
         1,
     ),
+    *BRANCHES,
 )

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.sim.mutations import MUTATIONS, Mutation
+from tests.sim.mutation import Mutation
+from tests.sim.mutations import MUTATIONS
 from tests.sim.world import simulate
 
 MOST_SEEDS = 2_000  # the real engine passes these and more: test_sim.py

@@ -11,7 +11,8 @@ from tests.sim.__main__ import main
 from tests.sim.coverage import Coverage, wanted
 from tests.sim.definitions import KINDS
 from tests.sim.ledger import Ledger
-from tests.sim.mutations import MUTATIONS, Mutation
+from tests.sim.mutation import Mutation
+from tests.sim.mutations import MUTATIONS
 from tests.sim.scheduler import Scheduler, Violation
 from tests.sim.world import REAL, World, simulate
 

@@ -23,7 +23,7 @@ _STYLES = (
 )
 # When a run is cancelled: see Slot.
 _MOMENTS = (
-    *("at", "act", "act", "write", "parked", "page", "page"),
+    *("at", "act", "act", "act", "crowd", "crowd", "crowd", "write", "parked", "page", "page"),
     *("crash", "crash", "crash", "crash"),
     *("undo", "undo", "undo", "undo", "launch", "launch", "called", "child ends"),
 )
@@ -65,9 +65,10 @@ class Slot:
     """One workflow of the seed and what is done to its runs.
 
     `cancel`: when ("at", ms after the beginning; "act", at the n-th act; "undo", at the n-th
-    compensation; "write", at the n-th write of the head; "parked"; "page", as one is being
-    written; "crash", of one of its workers; "launch", as it starts a child; "called", as it was
-    started as a child; "child ends"), None: never; with its children in `cascade` of the cases.
+    compensation; "crowd", while one act is in flight and another waits to be tried again;
+    "write", at the n-th write of the head; "parked"; "page", as one is being written; "crash", of
+    one of its workers; "launch", as it starts a child; "called", as it was started as a child;
+    "child ends"), None: never; with its children in `cascade` of the cases.
     `prompt`: how likely a signal comes soon after the run waits for it, or as a page is being
     written; `last_minute`: a signal around the end of the wait, or as a worker looks at it, or
     the cancel of a child around the end of its time; `signals`: at these times; `keyed`: how many

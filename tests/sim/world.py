@@ -11,6 +11,7 @@ from stepwell_engine.limits import MAX_ACTION_TIMEOUT, SECOND
 from stepwell_engine.service import advance as advances
 from stepwell_engine.service import hold as holds
 from stepwell_engine.service.advance import Advance
+from stepwell_engine.service.children import Children
 from stepwell_engine.service.controls import Controls
 from stepwell_engine.service.hold import Hold
 from stepwell_engine.service.starts import Starts
@@ -45,6 +46,7 @@ class Engine:
     runs: type[SimRuns] = SimRuns
     advance: type[Advance] = Advance
     hold: type[Hold] = Hold
+    children: type[Children] = Children
     starts: type[Starts] = Starts
     patches: tuple[tuple[str, object], ...] = ()
 
@@ -288,6 +290,7 @@ def simulate(
     coverage = coverage or Coverage()
     with ExitStack() as stack:
         stack.enter_context(patch.object(advances, "Hold", engine.hold))
+        stack.enter_context(patch.object(advances, "Children", engine.children))
         for target, replacement in engine.patches:
             stack.enter_context(patch(target, replacement))
         for seed in seeds:

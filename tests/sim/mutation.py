@@ -1,0 +1,43 @@
+"""A defect made by hand, and the properties one of which it violates."""
+
+from dataclasses import dataclass
+
+from stepwell_engine.service.advance import Advance
+from stepwell_engine.service.children import Children
+from stepwell_engine.service.hold import Hold
+from tests.sim.ports import Store
+from tests.sim.world import Engine
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """An engine with a defect. `rules` are the properties one of which it violates."""
+
+    name: str
+    rules: frozenset[int]
+    engine: Engine
+
+
+def store(name: str, replacement: type[Store], *rules: int) -> Mutation:
+    """A defect of the store."""
+    return Mutation(name, frozenset(rules), Engine(store=replacement))
+
+
+def advance(name: str, replacement: type[Advance], *rules: int) -> Mutation:
+    """A defect around the claim."""
+    return Mutation(name, frozenset(rules), Engine(advance=replacement))
+
+
+def hold(name: str, replacement: type[Hold], *rules: int) -> Mutation:
+    """A defect of a worker that holds a run."""
+    return Mutation(name, frozenset(rules), Engine(hold=replacement))
+
+
+def children(name: str, replacement: type[Children], *rules: int) -> Mutation:
+    """A defect in what passes between parents and children."""
+    return Mutation(name, frozenset(rules), Engine(children=replacement))
+
+
+def patch(name: str, target: str, replacement: object, *rules: int) -> Mutation:
+    """A defect of one function, or a wrong constant."""
+    return Mutation(name, frozenset(rules), Engine(patches=((target, replacement),)))
