@@ -201,9 +201,10 @@ def test_a_run_whose_executor_was_killed_in_a_step_is_brought_back_by_the_tick(
             raise Killed
 
     (message,) = home._receive()
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setitem(performers, Kind.WEBHOOK, Dying())
+    monkeypatch.setitem(performers, Kind.WEBHOOK, Dying())
+    with pytest.raises(Killed):
         home.execute([message])
+    monkeypatch.undo()
     waiting(HINTS).clear()  # the hint with it, and any other
     left = home.run("order", run_id)
     assert (left["status"], len(receiver.calls)) == ("running", 1)
