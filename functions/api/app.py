@@ -125,6 +125,7 @@ def _serve(
 
 def _response(reply: Reply) -> Response[str]:
     if reply.body is None:
-        return Response(reply.status, headers=reply.headers)
+        # A body is a text, says API Gateway's format: null is for each gateway to make sense of.
+        return Response(reply.status, body="", headers=reply.headers)
     text = reply.body if isinstance(reply.body, bytes) else jsonvalue.encode(reply.body)
     return Response(reply.status, reply.content_type, text.decode(), headers=reply.headers)

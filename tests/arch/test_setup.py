@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.arch.sources import ROOT
+from tests.arch.sources import ROOT, python_sources
 
 TARGETS = {
-    *("help", "up", "demo", "test", "check", "sim", "bench"),
+    *("help", "up", "demo", "test", "check", "e2e", "sim", "bench"),
     *("synth", "deploy", "destroy", "format", "lock", "clean"),
 }
+
+
+MADE = (".venv/.installed", ".venv-e2e/.installed")
 
 
 def setup(folder: Path, path: Path) -> subprocess.CompletedProcess[str]:
@@ -51,7 +54,7 @@ def test_without_a_fitting_python_one_sentence_says_what_is_needed(
 def make(*arguments: str) -> str:
     """What make prints, the set-up taken as done."""
     done = subprocess.run(
-        ["make", "--no-print-directory", "--old-file", ".venv/.installed", *arguments],
+        ["make", "--no-print-directory", *(f"--old-file={made}" for made in MADE), *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -86,5 +89,35 @@ def test_continuous_integration_runs_the_test_command_of_the_readme() -> None:
 def test_every_command_of_make_in_the_documents_exists() -> None:
     documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
     for document in documents:
-        named = re.findall(r"`make ([a-z]+)|^make ([a-z]+)", document.read_text("utf-8"), re.M)
+        text = document.read_text("utf-8")
+        named = re.findall(r"`make ([a-z0-9]+)|^make ([a-z0-9]+)", text, re.M)
         assert {first or second for first, second in named} <= TARGETS
+
+
+@pytest.mark.parametrize("target", ["test", "check", "e2e"])
+def test_what_runs_the_emulator_sets_it_up(target: str) -> None:
+    done = subprocess.run(
+        ["make", "--no-print-directory", "-n", "--always-make", target],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = done.stdout.splitlines()
+    setups = [lines.index(f"sh scripts/{name}") for name in ("setup.sh", "setup_e2e.sh")]
+    run = next(at for at, line in enumerate(lines) if "-m e2e" in line)
+    assert setups == sorted(setups)
+    assert setups[-1] < run
+
+
+def test_make_looks_for_tests_on_the_emulator_where_they_are() -> None:
+    line = next(line for line in make("-n", "e2e").splitlines() if "-m e2e" in line)
+    folders = [word for word in line.split() if word.startswith("tests/")]
+    marked = [
+        source.path.as_posix()
+        for source in python_sources()
+        if source.path.parts[0] == "tests" and "pytest.mark.e2e" in source.text
+    ]
+    elsewhere = [path for path in marked if not path.startswith(tuple(folders))]
+    assert marked != []
+    assert elsewhere == ["tests/arch/test_setup.py"]

@@ -1,21 +1,22 @@
 """What only the catalog in DynamoDB has: two items of a workflow, formats, expiry, sizes."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from stepwell_engine.adapters.aws.dynamodb import DynamoDB
-from stepwell_engine.adapters.aws.dynamodb_catalog import TURNS, DynamoCatalog
+from stepwell_engine.adapters.aws.dynamodb import LONGEST_PAUSE, PATIENCE, DynamoDB
+from stepwell_engine.adapters.aws.dynamodb_catalog import DynamoCatalog
 from stepwell_engine.adapters.aws.meter_sizes import item_size
-from stepwell_engine.adapters.system import SystemClock
 from stepwell_engine.core.jsonvalue import encode
 from stepwell_engine.errors import NewerFormat, Unavailable
 from stepwell_engine.limits import DAY, FORMAT, MAX_DEFINITION
-from stepwell_engine.ports import Catalog, Grant
+from stepwell_engine.ports import Catalog, Clock, Grant
 from tests.aws.moto_home import CONTROL, DynamoHome, client
 from tests.contract.heads import NOW
+from tests.service.world import START, ManualClock
 
 
 @pytest.fixture
@@ -33,8 +34,8 @@ def catalog(home: DynamoHome) -> Catalog:
 class Overtaken(DynamoDB):
     """Others publish before the first of our transactions."""
 
-    def __init__(self, catalog: Catalog, times: int) -> None:
-        super().__init__(client(), SystemClock())
+    def __init__(self, catalog: Catalog, times: float, clock: Clock) -> None:
+        super().__init__(client(), clock, jitter=lambda: 1)
         self._catalog = catalog
         self._times = times
 
@@ -49,7 +50,8 @@ class Overtaken(DynamoDB):
 def test_a_publication_that_is_overtaken_takes_the_next_number(
     catalog: Catalog, times: int
 ) -> None:
-    ours = DynamoCatalog(Overtaken(catalog, times), CONTROL)
+    clock = ManualClock()
+    ours = DynamoCatalog(Overtaken(catalog, times, clock), CONTROL)
     assert ours.publish("shop", "order", b"ours", False, NOW).version == times + 1
     found = [catalog.version("shop", "order", number) for number in range(1, times + 3)]
     documents = [version and version.document for version in found]
@@ -60,12 +62,14 @@ def test_a_publication_that_is_overtaken_takes_the_next_number(
 
 
 def test_a_publication_that_is_overtaken_for_ever_gives_up(catalog: Catalog) -> None:
-    ours = DynamoCatalog(Overtaken(catalog, TURNS), CONTROL)
-    with pytest.raises(Unavailable, match="published meanwhile"):
+    clock = ManualClock()
+    ours = DynamoCatalog(Overtaken(catalog, math.inf, clock), CONTROL)
+    with pytest.raises(Unavailable, match="each new version of workflow order for 5000 ms"):
         ours.publish("shop", "order", b"ours", True, NOW)
+    assert PATIENCE - LONGEST_PAUSE < clock.at - START <= PATIENCE
     newest = catalog.newest("shop", "order")
     assert newest is not None
-    assert (newest.version, newest.document) == (TURNS, b"theirs")
+    assert newest.document == b"theirs"
 
 
 def test_the_flag_and_later_versions_go_together(catalog: Catalog) -> None:

@@ -61,9 +61,9 @@ def test_pages_cover_everything_once_whatever_their_size(runs: Runs, size: int) 
     assert sorted((due.run_id, due.wake_at) for due in found) == sorted(wanted)
 
 
-def test_one_machine_tells_what_is_due_earliest_first(shared: Home) -> None:
-    put_due(shared.runs, ("b", 5), ("a", 5), ("d", 4), ("e", 6), ("c", 40))
-    assert [due.run_id for due in pages(shared.runs, NOW, 2)] == ["d", "a", "b", "e", "c"]
+def test_one_machine_tells_what_is_due_earliest_first(local: Home) -> None:
+    put_due(local.runs, ("b", 5), ("a", 5), ("d", 4), ("e", 6), ("c", 40))
+    assert [due.run_id for due in pages(local.runs, NOW, 2)] == ["d", "a", "b", "e", "c"]
 
 
 def test_a_page_is_no_longer_than_asked(runs: Runs) -> None:

@@ -64,15 +64,16 @@ def test_one_of_many_commits_of_a_number_is_written(shared: Home) -> None:
     put(shared.runs, held())
 
     def write(number: int) -> Written:
-        data = str(number).encode()
-        blob = Blob(f"{TOKEN}/page", data)
-        return shared.runs.commit(replace(COMMIT, commit=turn, journal=data, blobs=(blob,)))
+        page = Blob(f"{TOKEN}/{turn}-{number}", b"page %d" % number)
+        journal = page.name.encode()
+        return shared.runs.commit(replace(COMMIT, commit=turn, journal=journal, blobs=(page,)))
 
     for turn in range(TURNS):
         done = the_only_done(at_once(write))
         assert shared.runs.get(RUN) == done.head
         assert done.head.commit == turn + 1
-        assert shared.runs.blob(RUN, f"{TOKEN}/page") == done.head.journal
+        name = done.head.journal.decode()
+        assert shared.runs.blob(RUN, name) == b"page %d" % int(name.rpartition("-")[2])
 
 
 def test_one_of_many_starts_with_a_key_creates_its_run(shared: Home) -> None:

@@ -115,11 +115,12 @@ class Home:
         answer = self.handler(request, None)
         headers = {name.lower(): value for name, value in answer["headers"].items()}
         raw = answer["body"]
+        assert isinstance(raw, str)  # API Gateway's format knows no other body
         body = json.loads(raw) if raw else None
         http = request["requestContext"]["http"]
         kind = headers.get("content-type", "")
         assert differences(http["method"], http["path"], answer["statusCode"], kind, body) == []
-        return Answer(answer["statusCode"], body, headers, raw or "")
+        return Answer(answer["statusCode"], body, headers, raw)
 
     def call(
         self,

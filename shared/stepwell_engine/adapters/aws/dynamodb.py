@@ -118,7 +118,7 @@ class DynamoDB:
         for first in range(0, len(keys), BATCH):
             some = keys[first : first + BATCH]
             left: dict[str, Any] = {table: {"Keys": some, "ConsistentRead": consistent}}
-            pauses = self._pauses("BatchGetItem")
+            pauses = self.pauses("BatchGetItem")
             while left:
                 answer = self._call(self._client.batch_get_item, RequestItems=left)
                 yield from answer["Responses"].get(table, ())
@@ -168,7 +168,7 @@ class DynamoDB:
         Empty if they were written; else which of them were rejected, in their order. `token` (at
         most 36 characters) is the same in every try, and no other transaction's. TooLarge.
         """
-        pauses = self._pauses("TransactWriteItems")
+        pauses = self.pauses("TransactWriteItems")
         while True:
             try:
                 self._send(
@@ -197,7 +197,7 @@ class DynamoDB:
 
     def _call(self, operation: Callable[..., Any], **arguments: Any) -> Any:
         """The answer of a call that is made again while it meets conflicts or throttling."""
-        pauses = self._pauses(operation.__name__)
+        pauses = self.pauses(operation.__name__)
         while True:
             try:
                 return self._send(operation, **arguments)
@@ -212,7 +212,7 @@ class DynamoDB:
         except _LOST as error:
             raise Unavailable(f"DynamoDB did not answer: {error}") from error
 
-    def _pauses(self, what: str) -> Iterator[None]:
+    def pauses(self, what: str) -> Iterator[None]:
         """Pause at every `next`; Unavailable when there was no success for PATIENCE."""
         ends = self._clock.now() + PATIENCE
         longest = FIRST_PAUSE

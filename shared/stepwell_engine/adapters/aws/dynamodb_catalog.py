@@ -16,13 +16,12 @@ from stepwell_engine.adapters.aws.models import (
     VersionItem,
     WorkflowItem,
 )
-from stepwell_engine.errors import NewerFormat, Unavailable
+from stepwell_engine.errors import NewerFormat
 from stepwell_engine.limits import DAY, FORMAT, SECOND
 from stepwell_engine.ports import Grant, Project, Published, Resource
 
 M = TypeVar("M", bound=Model)
 
-TURNS: Final = 20  # publications of one workflow that one more may lose against
 KEPT_AFTER_EXPIRY: Final = 7 * DAY  # so that the bearer of a grant is told that it has expired
 _DIGITS: Final = 10  # of a version in its sort key
 
@@ -92,15 +91,19 @@ class DynamoCatalog:
     def publish(
         self, project: str, workflow: str, document: bytes, enabled: bool, now: int
     ) -> Published:
-        """Store version max + 1, and with it the workflow's item, in one transaction."""
-        for _ in range(TURNS):
+        """Store version max + 1, and with it the workflow's item, in one transaction.
+
+        Who was overtaken tries again after a pause: many at once come one after the other.
+        """
+        pauses = self._database.pauses(f"each new version of workflow {workflow}")
+        while True:
             found = self._workflow(project, workflow)
             number = 1 if found is None else found.newest + 1
             published = Published(project, workflow, number, enabled, now, document, FORMAT)
             writes = [self._put_version(published), self._move(found, published)]
             if not self._database.transact(str(uuid.uuid4()), writes):
                 return published
-        raise Unavailable(f"{TURNS} other versions of workflow {workflow} were published meanwhile")
+            next(pauses)
 
     def version(self, project: str, workflow: str, version: int) -> Published | None:
         """One version, or None."""
