@@ -120,6 +120,8 @@ class Checks:
         if ledger.journal != before:
             ledger.losses = 0
         self._standing(ledger, new)
+        if new.live and new.token is None and commit.status is not None:  # not just put back
+            check_parked(ledger, new)
         now = self._clock()
         if old.live and not new.live:
             ledger.ended_at = now
@@ -286,7 +288,6 @@ class Checks:
                 begun = journal.opened(step.ordinal) is not None
                 if begun and new.status not in (kinds or (Status.PENDING,)):
                     raise Violation(2, f"{new.status} at {step.kind}")
-                check_parked(ledger, new)
 
     def _rests(self, ledger: Ledger, new: Head) -> None:
         """The tick will look at whatever is not over (R15), and at nothing else."""
@@ -367,7 +368,7 @@ class Checks:
         """The worker has the outcome, if it did the act itself; else its crew has."""
         execution.landed = True
         if alone:
-            execution.seen = True
+            self.ledgers[run_id].take(execution)
             self.ledgers[run_id].looked_at = self._clock()
 
     def waited(self, run_id: str, token: str) -> None:
@@ -376,7 +377,7 @@ class Checks:
         ledger.looked_at = self._clock()
         for one in ledger.airborne:
             if one.token == token and one.landed:
-                one.seen = True
+                ledger.take(one)
 
     def looked(self, run_id: str, head: Head | None) -> None:
         """A worker has read its run anew."""

@@ -31,7 +31,7 @@ _OTHERS = {"cancel": 0.02, "sleep": 0.02}
 _MORE = {
     ANY: _OTHERS,
     DEBT: {**_OWING, "sleep": 0.1},
-    UNDO: {**_CROWD, "get": 0.3},
+    UNDO: {**_CROWD, "get": 0.9},
     Kind.FANOUT: _PARKING,
     Kind.JOIN: _CROWD,
     Kind.SLEEP: _PARKING,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from stepwell_engine.core import journal as journals
 from stepwell_engine.core.definition import ACTION_KINDS, Definition, Kind, Step
 from stepwell_engine.core.journal import Joined, Journal, Output, Record, Stored
-from stepwell_engine.core.outcome import Outcome
+from stepwell_engine.core.outcome import NotTried, Outcome
 from stepwell_engine.core.run import Blob, Head, Mail, StepStatus
 from tests.sim.scheduler import Violation
 
@@ -54,7 +54,8 @@ class Ledger:
     """A run as the simulator knows it. Times are true times.
 
     `records` are all finished steps, those on pages included; `referred` the blobs that the head
-    has come to refer to; `airborne` the executions that may still be recorded; `lost` the leases
+    has come to refer to; `airborne` the executions that may still be recorded; `put_off` the last
+    that did not happen, of each step; `lost` the leases
     that others took or closed; `losses` how many in a row; `accepted` when each mail came first;
     `children` every run that a step of it started, with the step and its attempt. `moved_at` is
     when a worker last wrote, `moved_on_at` when the position last changed, `ready_since` when the
@@ -73,6 +74,7 @@ class Ledger:
     executions: list[Execution] = field(default_factory=list)
     airborne: list[Execution] = field(default_factory=list)
     acts: set[tuple[str, Effect, int]] = field(default_factory=set)
+    put_off: dict[Effect, Execution] = field(default_factory=dict)
     consumed: set[str] = field(default_factory=set)
     accepted: dict[str, int] = field(default_factory=dict)
     answered: dict[str, int] = field(default_factory=dict)
@@ -125,6 +127,15 @@ class Ledger:
     def succeeded(self, effect: Effect) -> bool:
         """Whether that is recorded."""
         return self.status(effect) is StepStatus.SUCCEEDED
+
+    def take(self, execution: Execution) -> None:
+        """The worker knows the outcome now. What did not happen need not be recorded."""
+        execution.seen = True
+        if isinstance(execution.outcome, NotTried):
+            execution.recorded = True
+            self.airborne = [one for one in self.airborne if one is not execution]
+            self.acts.discard((execution.token, execution.effect, execution.attempt))
+            self.put_off[execution.effect] = execution
 
     def in_hand(self, token: str) -> InHand:
         """What the holder of a lease has in hand now."""

@@ -281,7 +281,7 @@ _TIMES = (
 MUTATIONS: tuple[Mutation, ...] = (
     store("no lease-token condition", NoLeaseToken, 4),
     store("no commit number", NoCommitNumber, 1, 2, 5, 6),
-    store("park without 'no new mail'", NoRevision, 6),
+    store("park without 'no new mail'", NoRevision, 3, 6),
     store("no live condition", NoLiveStatus, 10),
     store("no wake_at on a parked run", NoWakeAtOnPark, 3),
     store("release without wake_at", NoWakeAtOnRelease, 3),

@@ -3,14 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
-from stepwell_engine.core import compensate, fanout, subworkflow
+from stepwell_engine.core import compensate, fanout, subworkflow, transitions
 from stepwell_engine.core import decide as deciding
 from stepwell_engine.core.definition import Definition, Step
 from stepwell_engine.core.instructions import Decision, Launch
 from stepwell_engine.core.journal import Failure, Journal, Record
-from stepwell_engine.core.outcome import Failed
-from stepwell_engine.core.run import Blob, Head, Mail, Status
+from stepwell_engine.core.outcome import Act, Failed, NotTried
+from stepwell_engine.core.run import Blob, Head, Mail, Status, StepStatus
 from stepwell_engine.core.subworkflow import ChildResult, begin_child, child_started
+from stepwell_engine.core.transitions import record_open, retrying_record
 from stepwell_engine.ports import Commit, Delivered, Refused
 from stepwell_engine.service.advance import Advance
 from stepwell_engine.service.children import Children
@@ -202,10 +203,27 @@ def _undoes_the_failed(scene: Any, journal: Journal, failure: Failure) -> Any:
     return _UNWIND(scene, journal, failure)
 
 
+def _counts_as_done(definition: Definition, journal: Journal, failed: Record) -> Journal:
+    if failed.undo:
+        return _FINISH_COMPENSATION(definition, journal, failed)
+    return _RECORD_FAILURE(definition, journal, failed)
+
+
 def _undoes_every_other(definition: Definition, journal: Journal, record: Record) -> Journal:
     after = _FINISH_COMPENSATION(definition, journal, record)
     moved = after.undo is not None and after.undo != journal.undo
     return replace(after, undo=max(-1, (after.undo or 0) - 1)) if moved else after
+
+
+def _costs_an_attempt(
+    journal: Journal, act: Act, outcome: NotTried, started: int, now: int
+) -> Journal:
+    failed = Failed(outcome.message)
+    begun = journal.opened(act.ordinal, act.undo) or Record(
+        act.ordinal, StepStatus.RETRYING, undo=act.undo
+    )
+    begun = replace(begun, attempt=act.attempt, started_at=started)
+    return record_open(journal, retrying_record(begun, failed, now))
 
 
 def _always(*_: object) -> bool:
@@ -234,6 +252,12 @@ _UNWIND = compensate.unwind
 _FINISH_COMPENSATION = compensate.finish_compensation
 _SUCCEEDED = compensate._succeeded
 _IS_DONE = fanout.is_done
+_RECORD_FAILURE = transitions.record_failure
+_NEVER_STUCK = (
+    (_CORE + "settle.record_failure", _counts_as_done),
+    (_CORE + "effects.record_failure", _counts_as_done),
+    (_CORE + "compensate._failed_compensation", _none),
+)
 _ANY_NEWS = (
     (_CORE + "decide.subworkflow", _takes_any_news),
     (_CORE + "decide._stale", _nothing),
@@ -264,9 +288,11 @@ BRANCHES: tuple[Mutation, ...] = (
         "a failed child is recorded beside acts in flight",
         "stepwell_engine.service.hold.decide",
         _holds_nothing,
+        2,
         9,
     ),
     Mutation("news of any child taken", frozenset({9}), Engine(patches=_ANY_NEWS)),
+    patch("what did not happen costs an attempt", _CORE + "settle._put_off", _costs_an_attempt, 5),
     patch("nine acts at once", "stepwell_engine.limits.CHILDREN_AT_ONCE", 9, 4),
     patch("seven runs deep", "stepwell_engine.limits.MAX_DEPTH", 6, 9),
     patch("the failed step is undone", _CORE + "decide.unwind", _undoes_the_failed, 9),
@@ -275,6 +301,6 @@ BRANCHES: tuple[Mutation, ...] = (
     patch(
         "every other step is undone", _CORE + "settle.finish_compensation", _undoes_every_other, 9
     ),
-    patch("a rollback that is stuck goes on", _CORE + "compensate._failed_compensation", _none, 9),
+    Mutation("a rollback that is stuck goes on", frozenset({9}), Engine(patches=_NEVER_STUCK)),
     patch("a join does not wait for the last", _CORE + "fanout.is_done", _last_is_done, 2),
 )

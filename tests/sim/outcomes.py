@@ -7,7 +7,7 @@ from typing import Protocol
 from stepwell_engine import limits
 from stepwell_engine.core.definition import ACTION_KINDS, Kind, Step
 from stepwell_engine.core.journal import Joined, Journal, Record
-from stepwell_engine.core.outcome import Failed, Succeeded
+from stepwell_engine.core.outcome import Failed, NotTried, Succeeded
 from stepwell_engine.core.run import Head, StepStatus
 from tests.sim.ledger import SKEW, Effect, Execution, Ledger, content, joined
 from tests.sim.scheduler import Violation
@@ -64,7 +64,8 @@ def check_open(look: Look) -> int:
         if new == old or old.effect in ledger.records:
             continue
         called = ledger.definition.flat[old.ordinal].kind is Kind.SUBWORKFLOW and not old.undo
-        if new is None or (old.effect not in look.tried and not called):
+        tried = old.effect in look.tried or old.effect in ledger.put_off
+        if new is None or not (tried or called):
             raise Violation(2, f"{old} became {new}, and it was not tried")
     for new in look.journal.open:
         before = ledger.journal.opened(*new.effect)
@@ -72,8 +73,11 @@ def check_open(look: Look) -> int:
             raise Violation(1, f"{new} is finished and begun")
         step = ledger.step_of(new.effect)
         if step.kind in ACTION_KINDS:
-            if before is None or new.attempt != before.attempt:
-                _check_retry(look, step, new, before.attempt if before is not None else 0)
+            attempts = before.attempt if before is not None else 0
+            if new.attempt != attempts:
+                _check_retry(look, step, new, attempts)
+            elif new != before:
+                _check_put_off(look, new)
         elif step.kind is Kind.SUBWORKFLOW:
             launches += look.calls.goes_on(ledger, step, before, new)
         elif step.kind is Kind.JOIN:
@@ -96,6 +100,15 @@ def _check_retry(look: Look, step: Step, new: Record, before: int) -> None:
     if (new.next_at or 0) < tried.ended_at - SKEW + pause(new.attempt, outcome.retry_after):
         raise Violation(5, f"{new} is tried again before its pause is over")
     tried.recorded = True
+
+
+def _check_put_off(look: Look, new: Record) -> None:
+    """An attempt did not happen: it costs nothing, and is due again after the shortest pause."""
+    tried = look.ledger.put_off.get(new.effect)
+    if tried is None or not isinstance(tried.outcome, NotTried):
+        raise Violation(5, f"{new}: it was not tried")
+    if new.error != tried.outcome.message or (new.next_at or 0) < tried.ended_at - SKEW + pause(1):
+        raise Violation(5, f"{new} was recorded for {tried.outcome}")
 
 
 def pause(attempt: int, asked: int | None = None) -> int:

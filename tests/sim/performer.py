@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 from stepwell_engine import limits
-from stepwell_engine.core.outcome import Act, Failed, Outcome, Succeeded
+from stepwell_engine.core.outcome import Act, Failed, NotTried, Outcome, Succeeded
 from tests.sim.faults import Fate
 from tests.sim.ledger import Execution
 from tests.sim.ports import LONGEST_PAUSE, Links
@@ -76,6 +76,8 @@ class SimPerformer:
         if random.random() < nature.defect:
             defect = Defect(f"number {serial}")
             return 1, Failed(f"the engine failed to run this step: {defect!r}"), defect
+        if random.random() < nature.shortage:
+            return 1, NotTried(f"shortage {serial}"), None
         slow = random.random() < nature.slow
         lasts = int(act.timeout * (1.1 if slow else 0.2) * random.random())
         if lasts >= act.timeout:

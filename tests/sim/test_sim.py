@@ -65,6 +65,7 @@ def count(ledger: Ledger, seen: Counter[str]) -> None:
         kind = "undo" if record.undo else ledger.definition.flat[record.ordinal].kind
         seen[f"{kind} {record.status}"] += 1
         seen[f"code {record.code}"] += 1
+    seen["put off"] += len(ledger.put_off)
 
 
 CODES = (
@@ -72,7 +73,7 @@ CODES = (
     *("timeout", "depth_exceeded", "unknown_resource"),
 )
 PATHS = (
-    *("page", "lost lease", "consumed signal", "execution that was not recorded"),
+    *("page", "put off", "lost lease", "consumed signal", "execution that was not recorded"),
     *("second child of a step", "child given up", "cascade"),
     *("rollback stuck", "rollback complete", "rollback cancelled"),
 )

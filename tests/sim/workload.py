@@ -55,6 +55,7 @@ class Nature:
     undo_fails: float
     hopeless: float  # of a failure: it must not be retried
     defect: float  # the performer itself raises
+    shortage: float  # the host lacks something: the attempt does not happen
     slow: float  # takes nearly as long as it may, or longer
     sizes: tuple[int, ...]
     poison: int | None  # the ordinal of a step that kills its worker
@@ -143,7 +144,7 @@ def _slot(random: Random, workflow: str, style: Style, targets: list[str], calls
     )
     only_called = calls and workflow != "flow-0" and style is not Style.PARENT
     off = int(random.random() * 60_000)
-    disabled = (off, off + int(random.random() * 60_000)) if random.random() < 0.1 else None
+    disabled = (off, off + int(random.random() * 240_000)) if random.random() < 0.2 else None
     return Slot(
         workflow=workflow,
         definition=definition,
@@ -167,6 +168,7 @@ def _nature(random: Random, style: Style, steps: int) -> Nature:
         undo_fails=_one(random, (0.0, 0.2, 0.5)),
         hopeless=_one(random, (0.0, 0.1, 0.5)),
         defect=_one(random, (0.0, 0.02)),
+        shortage=_one(random, (0.0, 0.0, 0.1)),
         slow=0.8 if style is Style.SLOW else _one(random, (0.0, 0.2, 0.6)),
         sizes=_FILLING if long else _SIZES,
         poison=int(random.random() * steps) if random.random() < 0.04 else None,

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from unittest.mock import patch
 
+from stepwell_engine.adapters.gate import ProcessGate
 from stepwell_engine.adapters.memory.hints import MemoryDispatcher
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.limits import MAX_ACTION_TIMEOUT, SECOND
@@ -156,7 +157,9 @@ class World:
         hosts = []
         for _ in range(_HOSTS):
             clock = HostClock(self._links)
-            advance = engine.advance(runs, catalog, performers, crews, dispatcher, clock, ids)
+            advance = engine.advance(
+                runs, catalog, performers, crews, dispatcher, clock, ids, ProcessGate()
+            )
             starts = engine.starts(runs, catalog, dispatcher, clock, ids)
             sweep = Sweep(runs, dispatcher, clock, self._period + _LATEST_TICK)
             controls = Controls(runs, dispatcher, clock, ids)
