@@ -176,8 +176,8 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
             Edit(
                 children,
                 "Children.abandon",
-                "    written = ",
-                "    return ChildResult(Status.CANCELLED, now)\n    written = ",
+                "    head = self._stop(child, now)",
+                "    head = None",
             )
         ],
     ),
