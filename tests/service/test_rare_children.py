@@ -1,11 +1,14 @@
 """Orders of events between parent and child that the simulator found: each was a defect once."""
 
+from typing import Any
+
 import pytest
 
 from stepwell_engine import limits
 from stepwell_engine.core.definition import Kind, Step
 from stepwell_engine.core.run import Head, Status, StepStatus
 from stepwell_engine.errors import Problem
+from stepwell_engine.ports import Written
 from tests.service.world import World, void
 
 
@@ -79,3 +82,23 @@ def test_a_child_whose_parents_worker_died_before_the_cancel_is_stopped(
     world.drain()
     (child,) = world.children("child")
     assert (child.status, child.owes) == (Status.CANCELLED, False)
+
+
+def test_a_child_given_up_by_a_clock_that_is_then_set_back_has_timed_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else it would count as cancelled by somebody, which is never tried again."""
+    world, run_id = family()
+    world.turn(run_id)
+    extend = world.runs.extend
+
+    def set_back(*given: Any) -> Written:
+        world.clock.at -= 1_000
+        return extend(*given)
+
+    monkeypatch.setattr(world.runs, "extend", set_back)
+    monkeypatch.setattr("stepwell_engine.service.hold.CHILD_CALLS", 2 * limits.LEASE)
+    world.clock.at = world.head(run_id).ready_at
+    assert world.turn(run_id).status is Status.PENDING
+    assert world.journal(run_id).open[0].code == "timeout"
+    assert [child.status for child in world.children("child")] == [Status.CANCELLED]

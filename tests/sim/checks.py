@@ -85,7 +85,7 @@ class Checks:
             ledger.losses += 1
         else:
             self.prompt(ledger.ready_since, "a claim")
-        ledger.moved_at = ledger.looked_at = now
+        ledger.moved_at = ledger.settled_at = ledger.looked_at = now
         self._rests(ledger, new)
 
     def extended(self, old: Head, new: Head, token: str) -> None:
@@ -126,7 +126,7 @@ class Checks:
         if old.live and not new.live:
             ledger.ended_at = now
             self.families.ended(new)
-        ledger.moved_at = now
+        ledger.moved_at = ledger.settled_at = now
         ledger.ready_since = ready_from(ledger, now)
         self._rests(ledger, new)
 
@@ -169,7 +169,7 @@ class Checks:
         self._lose(ledger, old.token or "")
         self._journal(ledger, old, new, (), _NOTHING)
         self._standing(ledger, new)
-        ledger.moved_at = self._clock()
+        ledger.moved_at = ledger.settled_at = self._clock()
         self._rests(ledger, new)
 
     def paid(self, new: Head) -> None:

@@ -83,7 +83,7 @@ class Families:
                 raise Violation(9, f"{new} waits for a child that was never started")
         elif new.attempt >= step.max_attempts or self._code(step, old, new.child) != new.code:
             raise Violation(9, f"{old} became {new}")
-        elif (new.next_at or 0) < ledger.moved_at - SKEW + pause(new.attempt):
+        elif (new.next_at or 0) < ledger.settled_at - SKEW + pause(new.attempt):
             raise Violation(9, f"{new} is tried again before its pause is over")
         return False
 
@@ -99,7 +99,7 @@ class Families:
         if new.child is None or new.child in self._ledgers:
             raise Violation(9, f"{new} names a child that is there already")
         begins = (new.next_at or 0) - step.timeout
-        if not ledger.moved_at - SKEW <= begins <= self._clock() + SKEW:
+        if not ledger.settled_at - SKEW <= begins <= self._clock() + SKEW:
             raise Violation(6, f"{new} does not end when it should")
         self._all_over(ledger, step)
 
@@ -167,7 +167,7 @@ class Families:
             starting = record.child in ledger.starting
             latest = ledger.cascaded_at
             if starting:  # in flight, until the run is settled
-                latest = ledger.moved_at
+                latest = ledger.settled_at
             if latest is None or child.head.status is Status.CANCELLED:
                 continue
             if child.ended_at > latest:

@@ -55,13 +55,13 @@ class Ledger:
 
     `records` are all finished steps, those on pages included; `referred` the blobs that the head
     has come to refer to; `airborne` the executions that may still be recorded; `put_off` the last
-    that did not happen, of each step; `lost` the leases
-    that others took or closed; `losses` how many in a row; `accepted` when each mail came first;
-    `children` every run that a step of it started, with the step and its attempt. `moved_at` is
-    when a worker last wrote, `moved_on_at` when the position last changed, `ready_since` when the
-    run could be claimed, whatever its head says; `looked_at` when the lease's holder last had
-    occasion to notice what others did; `canceller` the run whose worker cancelled this one,
-    `starting` the children that were about to be started then.
+    of each step that did not happen; `lost` the leases that others took or closed; `losses` how
+    many in a row; `accepted` when each mail came first; `children` every run that a step of it
+    started, with the step and its attempt. `moved_at` is when a worker last wrote, `settled_at`
+    when one last claimed, committed or closed, `moved_on_at` when the position last changed,
+    `ready_since` when the run could be claimed, whatever its head says; `looked_at` when the
+    lease's holder last had occasion to notice what others did; `canceller` the run whose worker
+    cancelled this one, `starting` the children that were about to be started then.
     """
 
     definition: Definition
@@ -84,6 +84,7 @@ class Ledger:
     writes: int = 0
     ready_since: int = 0
     moved_at: int = 0
+    settled_at: int = 0
     moved_on_at: int = 0
     looked_at: int = 0
     ended_at: int = 0

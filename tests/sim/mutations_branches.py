@@ -103,13 +103,13 @@ class CancelWaitsForNothing(Hold):
 
 
 class AbandonsWithoutCancel(Children):
-    def abandon(self, child: str) -> ChildResult:
-        return ChildResult(Status.CANCELLED, self._clock.now())
+    def abandon(self, child: str, now: int) -> ChildResult:
+        return ChildResult(Status.CANCELLED, now)
 
 
 class GivesUpForSomebody(Children):
-    def abandon(self, child: str) -> ChildResult:
-        result = super().abandon(child)
+    def abandon(self, child: str, now: int) -> ChildResult:
+        result = super().abandon(child, now)
         return replace(result, ended_at=0) if result.status is Status.CANCELLED else result
 
 

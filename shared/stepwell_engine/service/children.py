@@ -72,9 +72,8 @@ class Children:
         self._dispatcher.hint(child, parent.project)
         return None
 
-    def abandon(self, child: str) -> ChildResult:
-        """Cancel a child; its result if it ended before."""
-        now = self._clock.now()
+    def abandon(self, child: str, now: int) -> ChildResult:
+        """Cancel a child as of `now`; its result if it ended before."""
         head = self._stop(child, now)
         return ChildResult(Status.CANCELLED, now) if head is None else self.result(head)
 

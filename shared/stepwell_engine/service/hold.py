@@ -197,7 +197,8 @@ class Hold:
             return self._commit(decision, now, release=False)
         if self._secure(CHILD_CALLS) is None:
             return self._refused(self._tools.runs.get(self._head.run_id))
-        result = self._tools.children.abandon(child)
+        # Cancelled at the time that was found to be over, whatever the clock says by now.
+        result = self._tools.children.abandon(child, now)
         now = self._tools.clock.now()
         self._journal = settle_child(self._definition, self._journal, result, now)
         return True
