@@ -10,7 +10,7 @@ from stepwell_engine.core.compensate import unwind
 from stepwell_engine.core.definition import ACTION_KINDS, Definition, Kind, Step
 from stepwell_engine.core.effects import Effect, attempt_all
 from stepwell_engine.core.fanout import fanout, join
-from stepwell_engine.core.instructions import Decision, Finish, Scene, Turn
+from stepwell_engine.core.instructions import Decision, EffectKey, Finish, Scene, Turn
 from stepwell_engine.core.journal import Journal
 from stepwell_engine.core.run import Head, Mail, Status
 from stepwell_engine.core.subworkflow import subworkflow
@@ -23,7 +23,7 @@ def decide(
     journal: Journal,
     mail: Mapping[str, Mail],
     now: int,
-    flying: frozenset[tuple[int, bool]] = frozenset(),
+    flying: frozenset[EffectKey] = frozenset(),
 ) -> Decision:
     """The next instruction for a run whose lease is held.
 

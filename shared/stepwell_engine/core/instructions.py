@@ -8,7 +8,7 @@ from stepwell_engine.core.journal import Journal
 from stepwell_engine.core.outcome import Act
 from stepwell_engine.core.run import Head, Mail, Status
 
-Effect = tuple[int, bool]
+EffectKey = tuple[int, bool]
 """A side effect of a run: the ordinal of its step, and whether it undoes that step."""
 
 
@@ -84,7 +84,7 @@ class Scene:
     definition: Definition
     head: Head
     mail: Mapping[str, Mail]
-    flying: frozenset[Effect]
+    flying: frozenset[EffectKey]
     now: int
 
 

@@ -28,6 +28,7 @@ from stepwell_engine.ports import (
 )
 from stepwell_engine.service.children import Children, Versions
 from stepwell_engine.service.hold import Hold, Time, Tools
+from stepwell_engine.service.records import journal_of
 from stepwell_engine.service.repeat import repeat
 
 log = logging.getLogger(__name__)
@@ -94,9 +95,8 @@ class Advance:
             except (StepwellError, ValueError) as error:
                 nothing = Definition(head.project, head.workflow, head.version, ())
                 hold = Hold(self._tools, nothing, head, crew, time)
-                journal = journals.decode(head.journal, head.created_at)
                 text = f"version {head.version} cannot be loaded: {error}"
-                hold.end(fail_run(journal, text))
+                hold.end(fail_run(journal_of(head), text))
             else:
                 Hold(self._tools, definition, head, crew, time).go()
 
@@ -136,7 +136,7 @@ class Advance:
             return
         if head.until + limits.CLOCK_MARGIN >= now:
             return
-        journal = journals.decode(head.journal, head.created_at)
+        journal = journal_of(head)
         self._children.take_back(journal)
         try:
             definition = self._versions.load(head.project, head.workflow, head.version)

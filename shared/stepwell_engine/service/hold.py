@@ -27,6 +27,7 @@ from stepwell_engine.core.subworkflow import (
 )
 from stepwell_engine.ports import Clock, Commit, Crew, Dispatcher, Done, Ids, Performer, Runs
 from stepwell_engine.service.children import Children
+from stepwell_engine.service.records import journal_of
 from stepwell_engine.service.repeat import repeat
 
 log = logging.getLogger(__name__)
@@ -85,7 +86,7 @@ class Hold:
         self._time = time
         self._token = head.token or ""
         self._head = head
-        self._committed = journals.decode(head.journal, head.created_at)
+        self._committed = journal_of(head)
         self._journal = self._committed
         self._tried: list[Tried] = []
         self._flying: set[tuple[int, bool]] = set()
@@ -295,7 +296,7 @@ class Hold:
             return False  # the lease is lost, or a releasing write of this worker had succeeded
         if head.commit != self._head.commit:
             # This worker's own write had succeeded although the store did not answer.
-            self._take(head, journals.decode(head.journal, head.created_at))
+            self._take(head, journal_of(head))
         self._head = head  # with new mail, perhaps: decide again
         if head.status is Status.CANCELLED:
             self._record_cancelled(head)
