@@ -86,6 +86,7 @@ FORMAT: Final = 1
 # A head of at most 1 KiB costs one write unit: some 250 bytes of it are names, keys and times.
 COMPRESS_ABOVE: Final = 500
 PAGE_ABOVE: Final = 700  # journal as stored
+OPEN_ERRORS: Final = 16 * KIB  # of what backs off, together, once a journal takes more than that
 INLINE_OUTPUT: Final = 300
 INLINE_INPUT: Final = 120
 INLINE_MAIL: Final = 200

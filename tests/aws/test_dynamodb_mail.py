@@ -11,18 +11,21 @@ from stepwell_engine.adapters.aws.dynamodb_heads import key_of, to_item
 from stepwell_engine.adapters.aws.dynamodb_runs import DynamoRuns
 from stepwell_engine.adapters.aws.meter_sizes import item_size
 from stepwell_engine.adapters.aws.models import MailAttribute
-from stepwell_engine.adapters.system import SystemClock
+from stepwell_engine.adapters.memory.hints import MemoryDispatcher
+from stepwell_engine.adapters.system import RandomIds, SystemClock
 from stepwell_engine.core.run import Blob, Mail, Status
 from stepwell_engine.core.subworkflow import ChildResult, letter_of
+from stepwell_engine.errors import Problem
 from stepwell_engine.limits import (
     INLINE_INPUT,
     INLINE_MAIL,
     KIB,
     MAX_ERROR_TEXT,
     MAX_PENDING_SIGNALS,
-    PAGE_ABOVE,
+    OPEN_ERRORS,
 )
 from stepwell_engine.ports import Delivered, Refused
+from stepwell_engine.service.controls import Controls
 from tests.aws.meddled import Meddled
 from tests.aws.moto_home import RUNS, DynamoHome, client
 from tests.contract.heads import COMMIT, NOW, RUN, a_head, held, put, some_mail
@@ -146,6 +149,30 @@ def test_a_key_that_was_delivered_meanwhile_to_a_run_that_then_ended_is_found(
     assert written == Delivered(home.runs.get(RUN), NOW)
 
 
+def test_a_key_whose_first_delivery_was_refused_brings_its_later_payload(home: DynamoHome) -> None:
+    most = MAX_PENDING_SIGNALS - 1
+    put(home.runs, held(mail={str(number): some_mail() for number in range(most)}))
+    clock = SystemClock()
+
+    def send(runs: DynamoRuns, payload: bytes) -> None:
+        controls = Controls(runs, MemoryDispatcher(clock), clock, RandomIds(clock))
+        controls.signal("shop", "order", RUN, "paid", payload, "k")
+
+    def fill() -> None:
+        home.runs.deliver(RUN, "last", some_mail(), NOW, None)
+
+    with pytest.raises(Problem, match="too_many_signals"):
+        send(DynamoRuns(Meddled(fill), RUNS), b"1" * INLINE_MAIL + b"1")
+    home.runs.commit(replace(COMMIT, consumed=("7",)))
+    later = b"2" * INLINE_MAIL + b"2"
+    send(home.runs, later)
+    head = home.runs.get(RUN)
+    assert head is not None
+    *_, mail = head.mail.values()
+    assert mail.blob is not None
+    assert home.runs.blob(RUN, mail.blob) == later
+
+
 def test_a_run_that_ends_meanwhile_refuses_mail_and_takes_no_key(home: DynamoHome) -> None:
     put(home.runs, a_head())
     runs = DynamoRuns(Meddled(lambda: home.runs.cancel(RUN, NOW)), RUNS)
@@ -180,7 +207,7 @@ def test_the_largest_signals_leave_room_for_the_end_of_a_child() -> None:
     head = held(
         project="p" * 63,
         workflow="w" * 63,
-        journal=bytes(PAGE_ABOVE),
+        journal=bytes(2 * OPEN_ERRORS),
         input=bytes(INLINE_INPUT),
         idempotency_key="ä" * 200,
         mail=dict(zip(ids, [child] + [signal] * MAX_PENDING_SIGNALS, strict=True)),

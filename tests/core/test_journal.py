@@ -1,5 +1,9 @@
 """The journal's stored form: nothing is lost by packing, paging, compressing."""
 
+import string
+from dataclasses import replace
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -124,6 +128,48 @@ def test_a_journal_that_outgrew_its_place_moves_to_a_page() -> None:
     seen = [r for page in pages for r in journals.decode_page(page.data, BASE)]
     assert [r.ordinal for r in (*seen, *journal.records)] == list(range(40))
     assert len(packed.data) <= limits.PAGE_ABOVE
+
+
+def backing_off(children: int, alphabet: str) -> Journal:
+    """Children whose errors do not compress."""
+    errors = Random(children)
+    return Journal(
+        open=tuple(
+            Record(
+                ordinal,
+                StepStatus.RETRYING,
+                1,
+                BASE,
+                error="".join(errors.choices(alphabet, k=limits.MAX_ERROR_TEXT)),
+                next_at=BASE + 2_000,
+            )
+            for ordinal in range(children)
+        )
+    )
+
+
+@pytest.mark.parametrize("children", [1, 3, 40, limits.MAX_CHILDREN])
+@pytest.mark.parametrize(
+    "alphabet", [string.printable, "\U0001f4a5\U0001f6a8日本é", "\x01\x02\x03\x04"]
+)
+def test_children_that_all_back_off_leave_room_in_an_item(alphabet: str, children: int) -> None:
+    journal = backing_off(children, alphabet)
+    packed = journals.pack(journal, BASE, "T", 1)
+    assert len(packed.data) <= 2 * limits.OPEN_ERRORS
+    for kept, record in zip(packed.journal.open, journal.open, strict=True):
+        assert kept.error
+        assert (record.error or "").startswith(kept.error)
+        assert replace(kept, error=record.error) == record
+        assert len(kept.error.encode()) > limits.OPEN_ERRORS // children - 4 or kept == record
+    assert journals.decode(packed.data, BASE) == packed.journal
+
+
+def test_errors_of_children_that_back_off_are_whole_as_long_as_there_is_room() -> None:
+    failed = replace(done(0, b"1"), error="".join(Random(0).choices("日本語テキスト", k=2_000)))
+    records = tuple(replace(failed, ordinal=ordinal) for ordinal in range(8))
+    journal = replace(backing_off(8, string.ascii_letters), records=records)
+    packed = journals.pack(journal, BASE, "T", 1)
+    assert packed.journal.open == journal.open
 
 
 def test_no_stored_journal_means_a_run_that_has_not_begun() -> None:

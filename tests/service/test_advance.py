@@ -40,6 +40,23 @@ def test_a_run_whose_lease_is_in_force_is_left_alone() -> None:
     assert world.acts == []
 
 
+@pytest.mark.parametrize(("early", "hinted"), [(2_001, False), (2_000, True), (-2_000, True)])
+def test_a_hint_for_the_end_of_a_lease_comes_again_when_the_margin_is_over(
+    early: int, hinted: bool
+) -> None:
+    world = two_actions()
+    run_id = world.start()
+    until = world.clock.at + limits.LEASE
+    world.runs.claim(run_id, "dead", world.clock.at, until)
+    world.clock.at = until - early
+    void(list(world.delays()))
+    world.turn(run_id)
+    delay = early + limits.CLOCK_MARGIN + 1
+    assert list(world.delays()) == ([delay] if hinted else [])
+    world.clock.at += delay
+    assert world.turn(run_id).status is Status.SUCCEEDED
+
+
 def test_an_expired_lease_is_taken_after_the_margin_and_counted_as_lost() -> None:
     world = two_actions()
     run_id = world.start()

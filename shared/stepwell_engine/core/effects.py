@@ -43,24 +43,20 @@ def attempt_all(scene: Scene, journal: Journal, todo: Sequence[Effect]) -> Turn:
         return Turn(hopeless)
     if journal.attempts + len(scene.flying) >= limits.MAX_RUN_ATTEMPTS:
         return Turn(journal, Perform(())) if scene.flying else Turn(breach_ceiling(journal))
-    waits = [ends(opened) for one in todo if (opened := _backing_off(scene, journal, one))]
-    ready = [
-        one
-        for one in todo
-        if one.key not in scene.flying and _backing_off(scene, journal, one) is None
-    ]
+    idle = [one for one in todo if one.key not in scene.flying]
+    backing = {one.key: opened for one in idle if (opened := _backing_off(scene, journal, one))}
+    ready = [one for one in idle if one.key not in backing]
     room = limits.CHILDREN_AT_ONCE - len(scene.flying)
     room = min(room, limits.MAX_RUN_ATTEMPTS - journal.attempts - len(scene.flying))
     acts = tuple(act(scene, one.step, journal.opened(*one.key), one.undo) for one in ready[:room])
-    soonest = min(waits, default=None)
+    soonest = min(map(ends, backing.values()), default=None)
     if acts or scene.flying:
         return Turn(journal, Perform(acts, soonest if room > len(acts) else None))
     return Turn(journal, Park(Status.PENDING, soonest or scene.now))
 
 
 def _backing_off(scene: Scene, journal: Journal, effect: Effect) -> Record | None:
-    if effect.key in scene.flying:
-        return None
+    """The record of an effect, not in flight, whose next attempt is not due."""
     opened = journal.opened(*effect.key)
     return opened if opened is not None and scene.now < ends(opened) else None
 

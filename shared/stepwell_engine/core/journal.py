@@ -140,6 +140,7 @@ class Packed:
 def pack(journal: Journal, base: int, token: str, write: int) -> Packed:
     """Encode a journal, moving large outputs and a full journal's finished steps to blobs.
 
+    If what backs off has long errors they are cut: all of a head has to fit into one item.
     `base` is the run's creation time; `token` and `write` (how often the head was written
     before) make the names of the blobs this very write's own.
     """
@@ -160,7 +161,21 @@ def pack(journal: Journal, base: int, token: str, write: int) -> Packed:
         blobs.append(Blob(page.blob, _squeeze(_rows(journal.records, base))))
         journal = replace(journal, records=(), pages=(*journal.pages, page))
         data = encode(journal, base)
+    if len(data) > limits.OPEN_ERRORS and journal.open:
+        most = limits.OPEN_ERRORS // len(journal.open)
+        journal = replace(journal, open=tuple(_cut(record, most) for record in journal.open))
+        data = encode(journal, base)
     return Packed(journal, data, tuple(blobs))
+
+
+def _cut(record: Record, most: int) -> Record:
+    """The record with an error of at most that many bytes."""
+    error = record.error
+    return record if error is None else replace(record, error=_start(error, most))
+
+
+def _start(text: str, most: int) -> str:
+    return text.encode()[:most].decode(errors="ignore")
 
 
 def encode(journal: Journal, base: int) -> bytes:

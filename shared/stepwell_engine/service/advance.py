@@ -120,7 +120,11 @@ class Advance:
                 self._children.pay(head)
                 self._close(head)
                 return None
-            if head.token is not None and head.until + limits.CLOCK_MARGIN >= now:
+            left = head.until + limits.CLOCK_MARGIN - now
+            if head.token is not None and left >= 0:
+                if left <= 2 * limits.CLOCK_MARGIN:
+                    # The hint for the lease's end: it must not be lost to the margin.
+                    self._dispatcher.hint(run_id, project, left + 1)
                 return None
             missing = head.ready_at - now
             if missing > limits.CLAIM_WAIT:

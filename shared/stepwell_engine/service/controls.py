@@ -91,11 +91,11 @@ class Controls:
         _check(name, payload, idempotency_key)
         head = self._find(project, workflow, run_id)
         now = self._clock.now()
-        signal_id = (
-            self._ids.run_id() if idempotency_key is None else _keyed_id(run_id, idempotency_key)
-        )
+        delivery = self._ids.run_id()
+        signal_id = delivery if idempotency_key is None else _keyed_id(run_id, idempotency_key)
         inline = len(payload) <= limits.INLINE_MAIL
-        blob = None if inline else Blob(f"m.{signal_id}", payload)
+        # Named after this delivery: another with the same key may bring another payload.
+        blob = None if inline else Blob(f"m.{delivery}", payload)
         mail = Mail("signal", name, now, payload if inline else None, blob.name if blob else None)
         deliver = partial(self._runs.deliver, run_id, signal_id, mail, now, blob, idempotency_key)
         delivered = deliver() if idempotency_key is None else repeat(self._clock, deliver)

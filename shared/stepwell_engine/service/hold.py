@@ -134,7 +134,7 @@ class Hold:
             return self._commit(decision, now, release=True)
         if acts and self._waited:
             # Nothing was written since: a cancel that came meanwhile must be seen before the act.
-            head = repeat(self._tools.clock, lambda: self._tools.runs.get(self._head.run_id))
+            head = self._read()
             self._waited = False
             if head is None or head.writes != self._head.writes:
                 return self._refused(head)
@@ -142,7 +142,7 @@ class Hold:
         for act in acts:
             started = self._secure(act.timeout)
             if started is None:
-                return self._refused(self._tools.runs.get(act.run_id))
+                return self._refused(self._read())
             if alone:
                 self._landed.append(self._try(act, started))
             else:
@@ -184,7 +184,7 @@ class Hold:
         if self._unrecorded(decision):
             return self._commit(decision, now, release=False)
         if self._secure(CHILD_CALLS) is None:
-            return self._refused(self._tools.runs.get(self._head.run_id))
+            return self._refused(self._read())
         failed = self._tools.children.launch(self._head, step, launch.child)
         self._journal = (
             child_started(step, self._journal)
@@ -197,7 +197,7 @@ class Hold:
         if self._unrecorded(decision):
             return self._commit(decision, now, release=False)
         if self._secure(CHILD_CALLS) is None:
-            return self._refused(self._tools.runs.get(self._head.run_id))
+            return self._refused(self._read())
         # Cancelled at the time that was found to be over, whatever the clock says by now.
         result = self._tools.children.abandon(child, now)
         now = self._tools.clock.now()
@@ -219,6 +219,9 @@ class Hold:
             if not isinstance(extended, Done):
                 return None
             self._head = extended.head
+
+    def _read(self) -> Head | None:
+        return repeat(self._tools.clock, lambda: self._tools.runs.get(self._head.run_id))
 
     # --- commit -------------------------------------------------------------------------------
 
