@@ -15,7 +15,7 @@ from examples.order_pipeline.api import Api, Refused
 from examples.order_pipeline.engine import Engine
 from stepwell_engine.adapters.system import SystemClock
 from tests.crash.evidence import Evidence, Execution, Kill, Sighting
-from tests.crash.receiver import LoggingReceiver
+from tests.crash.receiver import logging_receiver
 from tests.crash.workflows import Plan, plans
 
 LIVE = frozenset({"pending", "running", "sleeping", "waiting"})
@@ -39,7 +39,7 @@ def under_fire(home: Path, runs: int, kills: int, seed: int) -> Evidence:
     log = home / "functions.log"
     log.touch()
     engine = Engine(home, FUNCTIONS)
-    with LoggingReceiver() as receiver:
+    with logging_receiver() as receiver:
         try:
             api = Api(engine.start())
             workflows = plans(receiver.url, log)

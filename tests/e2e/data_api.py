@@ -4,16 +4,16 @@ Requests, answers and errors have the form of Aurora's; rows come as JSON only.
 """
 
 import json
-import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import psycopg
 from psycopg.rows import dict_row
+
+from tests.loopback import Call, Reply, answering
 
 CLUSTER = "arn:aws:rds:eu-west-1:123456789012:cluster:orders"
 SECRET = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:orders-a1b2c3"
@@ -114,44 +114,20 @@ def serving(dsn: str) -> Iterator[DataApi]:
     """Run a server on a free port."""
     api = DataApi(dsn)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            try:
-                self._send(200, api.answer(self.path, request))
-            except Refused as refused:
-                self._send(400, {"message": str(refused)}, refused.code)
-
-        def _send(self, status: int, body: JsonObject, code: str | None = None) -> None:
-            data = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(data)))
-            if code is not None:
-                self.send_header("x-amzn-errortype", code)
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *args: object) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, *args: object) -> None:
-            pass  # a client that gave up is part of some tests
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        api.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    def answer(call: Call) -> Reply:
         try:
+            return _reply(200, api.answer(call.path, call.body))
+        except Refused as refused:
+            return _reply(400, {"message": str(refused)}, {"x-amzn-errortype": refused.code})
+
+    try:
+        with answering(answer) as api.url:
             yield api
-        finally:
-            server.shutdown()
-            thread.join()
-            for connection in api.open.values():
-                connection.close()
+    finally:
+        for connection in api.open.values():
+            connection.close()
+
+
+def _reply(status: int, body: JsonObject, headers: Mapping[str, str] | None = None) -> Reply:
+    said = {"content-type": "application/json", **(headers or {})}
+    return Reply(status, json.dumps(body).encode(), said)
