@@ -1,7 +1,6 @@
-"""Routes about the API itself, open to anybody."""
+"""Whether the API is there, for anybody who asks."""
 
-from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from functions.api.routing import Routes
 from stepwell_engine.edge import views
@@ -15,17 +14,3 @@ ROUTES: Final = Routes("meta", "/v1")
 def get_health(services: Services) -> Reply:  # noqa: ARG001  endpoints have one form
     """Tell that the API answers."""
     return Reply(200, {"status": "ok"})
-
-
-@ROUTES.add("GET", "/openapi.json", None, {200: dict[str, Any]})
-def get_openapi(services: Services) -> Reply:  # noqa: ARG001  endpoints have one form
-    """Show this document."""
-    return Reply(200, _document())
-
-
-@cache
-def _document() -> bytes:
-    # Imported on first use: generating the document loads much that no other route needs.
-    from functions.api import openapi  # noqa: PLC0415
-
-    return openapi.document()

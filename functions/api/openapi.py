@@ -2,14 +2,13 @@
 
 import inspect
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, Tag
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 
-from functions.api.routes import ROUTES
 from functions.api.routing import Route
 from stepwell_engine.core import jsonvalue
 from stepwell_engine.edge import views
@@ -37,10 +36,10 @@ _SCHEME: Final = "bearer"
 _FOREIGN: Final = ("HTTPValidationError", "ValidationError", "ResponseValidationError")
 
 
-def document() -> bytes:
-    """The document as compact JSON."""
+def document(routes: Iterable[Route]) -> bytes:
+    """The document of these routes as compact JSON."""
     resolver = APIGatewayHttpResolver(debug=False)
-    for route in ROUTES:
+    for route in routes:
         summary, _, description = (inspect.getdoc(route.endpoint) or "").partition("\n")
         resolver.route(
             route.path,

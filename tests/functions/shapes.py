@@ -22,7 +22,7 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 @cache
 def document() -> dict[str, Any]:
     """The OpenAPI document."""
-    loaded: dict[str, Any] = json.loads(openapi.document())
+    loaded: dict[str, Any] = json.loads(openapi.document(ROUTES))
     return loaded
 
 
