@@ -16,12 +16,15 @@ from tests.bench.report import (
     BILL,
     DYNAMODB,
     EMBEDDED,
+    START,
     document,
     show,
     show_bill,
     show_dynamodb,
+    show_start,
     write,
 )
+from tests.bench.start import start
 
 RESULTS = Path("build/bench.json")
 PARKED = 300  # runs in DynamoDB's tables
@@ -48,6 +51,9 @@ def main() -> int:
     billed = bill()
     write(RESULTS, BILL, billed)
     show_bill(console, billed)
+    started = start()
+    write(RESULTS, START, started)
+    show_start(console, started)
     console.print(f"Written to {RESULTS}.")
     return 0
 

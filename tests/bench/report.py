@@ -15,7 +15,8 @@ from rich.table import Table
 from tests.bench.fanout import STEP_MS, target_ms
 from tests.bench.measure import Sizes
 
-EMBEDDED, DYNAMODB, BILL = "embedded", "dynamodb", "bill"  # sections of the file
+# Sections of the file.
+EMBEDDED, DYNAMODB, BILL, START = "embedded", "dynamodb", "bill", "start"
 # What is to be reached on a machine with two cores: the figure, and whether less is better.
 TARGETS: dict[str, tuple[float, bool]] = {
     "ms_per_step": (1.0, True),
@@ -126,6 +127,16 @@ def show_bill(console: Console, billed: Mapping[str, Any]) -> None:
         console.print(f"AWS, {BILL_TEXTS[name]}: {_against(billed[name], target)}")
     parts = (f"{what} {units:g}" for what, units in billed["signal_wait_writes"].items())
     console.print(f"  of these: {', '.join(parts)}")
+
+
+def show_start(console: Console, started: Mapping[str, Any]) -> None:
+    """One line."""
+    ours, theirs = started["executor_import_seconds"], started["botocore_seconds"]
+    ratio = _against(started["executor_import"], started["targets"]["executor_import"])
+    console.print(
+        f"AWS, CPU of the executor's import / of botocore and its first client: "
+        f"{ours * 1000:.0f} ms / {theirs * 1000:.0f} ms = {ratio}"
+    )
 
 
 def _against(value: float, target: float) -> str:
