@@ -1,5 +1,6 @@
 """Steps of the kind sql, on a real PostgreSQL."""
 
+import socket
 import threading
 from typing import Any
 
@@ -10,6 +11,8 @@ from stepwell_engine.adapters.embedded.postgres import LocalPostgres
 from stepwell_engine.adapters.embedded.postgres_cluster import PostgresUnavailable
 from stepwell_engine.adapters.embedded.sealing import SealedSecrets
 from stepwell_engine.adapters.embedded.sql import SqlPerformer
+from stepwell_engine.adapters.embedded.sql_rows import Rows
+from stepwell_engine.adapters.embedded.sql_session import Session
 from stepwell_engine.adapters.memory.catalog import MemoryCatalog
 from stepwell_engine.core.outcome import Failed, Outcome
 from tests.adapters import receivers
@@ -259,6 +262,64 @@ def test_a_server_that_says_nothing_holds_no_attempt(
         assert run(performer, "select 1", 150) == Failed(
             "connecting to the database timed out after 0.15 s", "timeout"
         )
+
+
+def hanging_up(sock: socket.socket, over: threading.Event) -> None:
+    """A PostgreSQL that lets everybody in, and hangs up upon the first statement."""
+    sock.recv(1_000)
+    sock.sendall(b"R\x00\x00\x00\x08\x00\x00\x00\x00Z\x00\x00\x00\x05I")
+    sock.recv(1_000)
+
+
+def test_a_new_session_that_breaks_at_once_is_a_failure(
+    catalog: MemoryCatalog, secrets: SealedSecrets
+) -> None:
+    with scripted(hanging_up) as url:
+        dsn = url.replace("http://", "postgresql://me@").replace("/hook", "/shop?sslmode=disable")
+        failed = failure(run(with_dsn(catalog, secrets, dsn), "select 1"))
+    assert failed.message.startswith("the connection to the database broke: ")
+
+
+def test_a_session_is_closed_upon_a_defect(
+    performer: SqlPerformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = watch(monkeypatch)
+
+    def defect(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Rows, "add", defect)
+    with pytest.raises(ZeroDivisionError):
+        run(performer, "select 1")
+    assert [session.connection.closed for session in made] == [True]
+
+
+def test_a_session_that_is_in_use_at_the_end_is_closed_after_it(
+    performer: SqlPerformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = watch(monkeypatch)
+    add = Rows.add
+
+    def close(self: Rows, *arguments: Any) -> None:
+        performer.close()
+        add(self, *arguments)
+
+    monkeypatch.setattr(Rows, "add", close)
+    assert rows(performer, "select 1 as v") == [{"v": 1}]
+    assert [session.connection.closed for session in made] == [True]
+
+
+def watch(monkeypatch: pytest.MonkeyPatch) -> list[Session]:
+    """The sessions that are made from now on."""
+    made: list[Session] = []
+    begin = Session.__init__
+
+    def noted(self: Session, *arguments: Any) -> None:
+        begin(self, *arguments)
+        made.append(self)
+
+    monkeypatch.setattr(Session, "__init__", noted)
+    return made
 
 
 def test_an_embedded_server_that_cannot_start_is_a_failure_of_the_step(

@@ -11,6 +11,7 @@ import requests
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.http.client import Answer, HttpClient
+from stepwell_engine.adapters.http.resolver import SystemResolver
 from stepwell_engine.adapters.http.transport import GuardedAdapter
 from stepwell_engine.core.outcome import Failed, NotTried
 from tests.adapters import receivers
@@ -292,6 +293,15 @@ def test_an_unknown_authority_is_refused(client: HttpClient, tmp_path: Path) -> 
     assert receiver.requests == []
 
 
+def test_authorities_that_cannot_be_read_cost_no_connection(tmp_path: Path) -> None:
+    missing = GuardedAdapter(LOOPBACK, SystemResolver(), str(tmp_path / "none.pem"))
+    with serving(Receiver(), server_context(tmp_path, "127.0.0.1")) as receiver:
+        outcome = post(HttpClient(missing, StillClock()), f"https://127.0.0.1:{receiver.port}/")
+    assert isinstance(outcome, Failed)
+    assert "No such file or directory" in outcome.message
+    assert receiver.connections == 0
+
+
 def test_tls_to_a_plain_server_is_a_failure(client: HttpClient, receiver: Receiver) -> None:
     outcome = post(client, f"https://127.0.0.1:{receiver.port}/")
     assert isinstance(outcome, Failed)
@@ -307,6 +317,14 @@ def test_proxies_and_credentials_of_the_environment_are_ignored(
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     assert isinstance(post(client, receiver.url), Answer)
     assert "authorization" not in receiver.requests[0].headers
+
+
+def test_a_connection_that_is_in_use_at_the_end_is_closed_after_it(receiver: Receiver) -> None:
+    adapter = GuardedAdapter(LOOPBACK, SystemResolver())
+    client = HttpClient(adapter, StillClock())
+    adapter.close()
+    assert isinstance(post(client, receiver.url), Answer)
+    assert receiver.closed.acquire(timeout=60)
 
 
 def test_a_session_of_requests_can_use_the_transport(receiver: Receiver) -> None:

@@ -91,8 +91,8 @@ class WatchedDatabase(Database):
         self._watch = watch
         super().__init__(path)
 
-    def _connect(self) -> sqlite3.Connection:
-        return cast(sqlite3.Connection, WatchedConnection(super()._connect(), self._watch))
+    def _connect(self, prepare: Operation[Any] | None = None) -> sqlite3.Connection:
+        return cast(sqlite3.Connection, WatchedConnection(super()._connect(prepare), self._watch))
 
 
 class Transaction:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from stepwell_engine.ports import Catalog, Queues, Runs
 from tests.contract.homes import CONCURRENT, HOMES, WITH_QUEUES, Home, SqliteHome
 from tests.e2e.emulator import running
 from tests.e2e.ministack_home import MiniStackHome, tables_of
+from tests.open_files import open_in
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -27,18 +29,22 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[DynamoDBClie
         client.close()
 
 
-def open_home(request: pytest.FixtureRequest, folder: Path) -> Home:
-    """The home that a test's parameter names."""
-    if request.param == "ministack":
-        return MiniStackHome(request.getfixturevalue("emulated"))
-    return HOMES[request.param](folder)
+@contextmanager
+def opened(name: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[Home]:
+    """The home of that name, which leaves nothing open in its folder."""
+    if name == "ministack":
+        home: Home = MiniStackHome(request.getfixturevalue("emulated"))
+    else:
+        home = HOMES[name](folder)
+    yield home
+    home.close()
+    assert open_in(folder) == []
 
 
 @pytest.fixture(params=[*HOMES, MINISTACK])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
-    opened = open_home(request, tmp_path)
-    yield opened
-    opened.close()
+    with opened(request.param, request, tmp_path) as home:
+        yield home
 
 
 @pytest.fixture
@@ -48,9 +54,8 @@ def runs(home: Home) -> Runs:
 
 @pytest.fixture(params=WITH_QUEUES)
 def queues(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Queues]:
-    opened = HOMES[request.param](tmp_path)
-    yield opened.queues
-    opened.close()
+    with opened(request.param, request, tmp_path) as home:
+        yield home.queues
 
 
 @pytest.fixture
@@ -61,20 +66,18 @@ def catalog(home: Home) -> Catalog:
 @pytest.fixture(params=CONCURRENT)
 def local(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
     """An adapter on one machine."""
-    opened = open_home(request, tmp_path)
-    yield opened
-    opened.close()
+    with opened(request.param, request, tmp_path) as home:
+        yield home
 
 
 @pytest.fixture(params=[*CONCURRENT, MINISTACK])
 def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
     """An adapter that several threads use at once."""
-    opened = open_home(request, tmp_path)
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)  # threads meet in the middle of a call, not only between calls
-    yield opened
-    sys.setswitchinterval(interval)
-    opened.close()
+    with opened(request.param, request, tmp_path) as home:
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)  # threads meet in the middle of a call, not only between calls
+        yield home
+        sys.setswitchinterval(interval)
 
 
 @pytest.fixture
@@ -86,6 +89,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def sqlite_home(path: Path) -> Iterator[SqliteHome]:
     """What only SQLite can do."""
-    opened = SqliteHome(path)
-    yield opened
-    opened.close()
+    home = SqliteHome(path)
+    yield home
+    home.close()
+    assert open_in(path.parent) == []

@@ -12,6 +12,7 @@ from stepwell_engine.service.identity import Role
 from stepwell_engine.settings.embedded import Settings
 from stepwell_engine.wiring.embedded import embedded
 from tests.functions.events import event
+from tests.open_files import open_in
 
 START: Final = 1_790_000_000_000
 ENDED: Final = frozenset({"succeeded", "failed", "cancelled", "timed_out"})
@@ -158,6 +159,7 @@ class EmbeddedHome(Home):
     def __init__(self, settings: Settings) -> None:
         self.clock = StoryClock()
         self.clock.meanwhile = self.drain
+        self._folder = settings.data
         self._home = embedded(settings, self.clock)
         self._handler = build(self._home.engine.services)
         identity = self._home.engine.services.identity
@@ -198,3 +200,4 @@ class EmbeddedHome(Home):
     def close(self) -> None:
         """Close everything that was opened."""
         self._home.close()
+        assert open_in(self._folder) == []

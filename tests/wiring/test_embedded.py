@@ -56,19 +56,24 @@ def test_every_kind_with_a_side_effect_is_performed(tmp_path: Path) -> None:
     assert performed == ACTION_KINDS
 
 
-@pytest.mark.parametrize("damage", ["database", "key", "other key", "no database"])
+@pytest.mark.parametrize(
+    "damage", ["database", "header of the database", "key", "other key", "no database"]
+)
 def test_what_cannot_be_opened_leaves_nothing_open(tmp_path: Path, damage: str) -> None:
     embedded(Settings(data=tmp_path)).close()
     if damage == "database":
         (tmp_path / "stepwell.db").write_bytes(b"garbage" * 1_000)
+    elif damage == "header of the database":
+        (tmp_path / "stepwell.db").write_bytes(b"SQLite format 3\x00" + b"?" * 1_000)
     elif damage == "no database":
         (tmp_path / "stepwell.db").unlink()
     else:
         (tmp_path / "secret.key").write_text("none" if damage == "key" else "00" * 32)
     before = open_files()
-    with pytest.raises(StoreError):
+    # The error is kept: with it go the last references to what was opened.
+    with pytest.raises(StoreError) as refused:
         embedded(Settings(data=tmp_path))
-    assert open_files() == before
+    assert open_files() == before, refused.value
 
 
 @pytest.mark.parametrize("made", [[], ["stepwell.db"], ["stepwell.db", "secret.key"]])

@@ -53,7 +53,7 @@ class SqlPerformer:
         self._pool = Pool()
 
     def close(self) -> None:
-        """Close the idle connections."""
+        """Close the idle connections now, and those in use after their step."""
         self._pool.close()
 
     def perform(self, act: Act) -> Outcome:
@@ -92,6 +92,9 @@ class SqlPerformer:
                 "the connection to the database broke, and it is not known whether the statement "
                 f"took effect: {error}"
             )
+        except BaseException:
+            session.close()
+            raise
         self._give_back(key, session, deadline)
         if outcome is None:
             return timed_out(_WHAT, act.timeout)
@@ -106,8 +109,7 @@ class SqlPerformer:
             try:
                 return _opened(idle, deadline, server_deadline)
             except SessionLost:
-                # Closed while it was idle; nothing of the step was sent.
-                idle.close()
+                pass  # closed by the server while it was idle; nothing of the step was sent
         fresh = self._pool.open(lambda: self._dsn(resource), deadline)
         return _opened(fresh, deadline, server_deadline)
 
@@ -138,12 +140,14 @@ def _opened(session: Session, deadline: float, server_deadline: float) -> Sessio
             f"BEGIN; SET LOCAL statement_timeout = {max(1, left)}; SET LOCAL datestyle = 'ISO'",
             deadline,
         )
+        if result.status == pq.ExecStatus.FATAL_ERROR:
+            raise SessionLost(_error(result))
     except TimeoutError:
         session.abandon()
         raise
-    if result.status == pq.ExecStatus.FATAL_ERROR:
+    except BaseException:
         session.close()
-        raise SessionLost(_error(result))
+        raise
     return session
 
 

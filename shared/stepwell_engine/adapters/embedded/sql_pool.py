@@ -48,6 +48,7 @@ class Pool:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: list[_Idle] = []  # the one that was idle longest first
+        self._closed = False
         self._conversions = Conversions()
 
     def take(self, key: Key) -> Session | None:
@@ -69,10 +70,11 @@ class Pool:
         return found.session
 
     def give(self, key: Key, session: Session) -> None:
-        """Keep a clean session."""
+        """Keep a clean session; once the pool is closed, close it."""
         with self._lock:
             self._idle.append(_Idle(key, session, time.monotonic()))
-            surplus = self._idle.pop(0) if len(self._idle) > _MAX_IDLE else None
+            most = 0 if self._closed else _MAX_IDLE
+            surplus = self._idle.pop(0) if len(self._idle) > most else None
         if surplus is not None:
             surplus.session.close()
 
@@ -101,8 +103,9 @@ class Pool:
         return Session(opening.connection)
 
     def close(self) -> None:
-        """Close the idle sessions."""
+        """Close the idle sessions now, and those in use when they are given back."""
         with self._lock:
+            self._closed = True
             idle, self._idle = self._idle, []
         for one in idle:
             one.session.close()

@@ -165,7 +165,8 @@ class Database:
             except IndexError:
                 return
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, prepare: Operation[Any] | None = None) -> sqlite3.Connection:
+        """A connection, made ready by `prepare`; if that fails, closed again."""
         try:
             connection = sqlite3.connect(
                 self._path,
@@ -173,7 +174,13 @@ class Database:
                 isolation_level=None,
                 check_same_thread=False,
             )
-            connection.execute("PRAGMA synchronous = FULL")
+            try:
+                connection.execute("PRAGMA synchronous = FULL")  # reads the file, and may refuse it
+                if prepare is not None:
+                    prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
         except sqlite3.Error as error:
             raise self._translated(error) from error
         return connection
@@ -185,15 +192,7 @@ class Database:
                 f"this Python has SQLite {sqlite3.sqlite_version}, Stepwell needs {wanted} or newer"
             )
         self._check_start()
-        connection = self._connect()
-        try:
-            self._prepare(connection)
-        except BaseException as error:
-            connection.close()
-            if isinstance(error, sqlite3.Error):
-                raise self._translated(error) from error
-            raise
-        return connection
+        return self._connect(self._prepare)
 
     def _check_start(self) -> None:
         """Refuse a file of another kind. SQLite would take a very short one for an empty one."""

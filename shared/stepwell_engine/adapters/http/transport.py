@@ -81,6 +81,7 @@ class GuardedAdapter(BaseAdapter):
         self._lock = threading.Lock()
         self._idle: dict[_Key, list[_Connection]] = {}
         self._pruned_at = time.monotonic()
+        self._closed = False
 
     def send(
         self,
@@ -129,8 +130,9 @@ class GuardedAdapter(BaseAdapter):
         return sockets.tls_context(self._cafile)
 
     def close(self) -> None:
-        """Close the idle connections."""
+        """Close the idle connections now, and those in use after their exchange."""
         with self._lock:
+            self._closed = True
             idle, self._idle = self._idle, {}
         for connections in idle.values():
             for connection in connections:
@@ -155,6 +157,7 @@ class GuardedAdapter(BaseAdapter):
     def _open(self, target: Target, deadline: float) -> _Connection:
         """A new connection, to the first address that answers."""
         url = target.url
+        tls = self._tls if url.scheme == "https" else None  # which may fail: before the connection
         last = len(target.addresses) - 1
         for index, address in enumerate(target.addresses):
             share = sockets.left(deadline) / (last - index + 1)
@@ -164,8 +167,8 @@ class GuardedAdapter(BaseAdapter):
                 if index == last:
                     raise
                 continue
-            if url.scheme == "https":
-                sock = sockets.wrap(sock, self._tls, url.host.rstrip("."), deadline)
+            if tls is not None:
+                sock = sockets.wrap(sock, tls, url.host.rstrip("."), deadline)
             return _Connection((url.scheme, url.host, url.port, address), sock)
         raise AssertionError("a target has at least one address")
 
@@ -209,6 +212,9 @@ class GuardedAdapter(BaseAdapter):
         now = connection.since = time.monotonic()
         old: list[_Connection] = []
         with self._lock:
+            if self._closed:
+                connection.close()
+                return
             idle = self._idle.setdefault(connection.key, [])
             idle.append(connection)
             if len(idle) > _MAX_IDLE:
