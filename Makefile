@@ -6,8 +6,8 @@ E2E    := .venv-e2e/.installed
 PYTEST := $(PYTHON) -m pytest
 # As many workers as cores, at most four: some tests start servers of their own.
 SPREAD := -n logical --maxprocesses 4 --dist worksteal
-# An emulator of AWS for each of two workers: one tells the story, which waits for the minute.
-EMULATED := tests/e2e tests/contract -m e2e --numprocesses 2 --dist loadfile
+# In one process: all stories share one installation, and the last ones see to it and take it away.
+EMULATED := tests/contract tests/e2e -m e2e
 
 # "--flag value" for a variable given on the command line of make. One that is only in the
 # environment does not count: PORT is set there for many a reason.
@@ -37,7 +37,7 @@ check: $(READY) $(E2E) ## the same as test, one concern after the other
 	$(PYTEST) --ignore tests/arch $(SPREAD) -m "not e2e"
 	$(PYTEST) $(EMULATED)
 
-e2e: $(READY) $(E2E) ## deploy to an emulator of AWS, IAM enforced, and run an order there
+e2e: $(READY) $(E2E) ## deploy to an emulator of AWS, IAM enforced, and run workflows there
 	$(PYTEST) $(EMULATED)
 
 sim: $(READY) ## simulate crashes, lost hints, stalls (SEEDS=5000 START=0)

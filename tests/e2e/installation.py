@@ -1,11 +1,13 @@
 """An installation on the emulator: deployed by the commands that people use, driven over HTTP."""
 
+import io
 import json
 import subprocess
 import sys
 import time
+import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,6 +21,8 @@ import requests
 from infra.assembly import Place
 from infra.cloud import Cloud
 from stepwell_engine.adapters.system import SystemClock
+from stepwell_engine.core import hint as hints
+from stepwell_engine.core.hint import Hint
 from tests.arch.sources import ROOT
 from tests.e2e.data_api import CLUSTER, SECRET
 from tests.e2e.emulator import ACCOUNT, PATIENCE, REGION, Emulator
@@ -41,6 +45,10 @@ CONTEXT: Final = {
 }
 # The emulator knows no alarms on sums of metrics.
 LEFT_OUT: Final = ("--without", "watch")
+RESERVES: Final = """
+def handler(event, context):
+    return {"reserved": event["payload"]["sku"], "key": event["idempotency_key"]}
+"""
 
 JsonObject = dict[str, Any]
 Policy = Mapping[str, Any]
@@ -98,6 +106,30 @@ class Installation:
                 return run
         raise AssertionError(f"{json.dumps(run)}\n{self.everything_said()}")
 
+    def parked(self, workflow: str, run_id: str, cursor: int = 0) -> JsonObject:
+        """The run's detail once it waits at a step."""
+        for _ in range(300):
+            run = self.run(workflow, run_id)
+            if (run["status"], run["cursor"]) == ("waiting", cursor):
+                return run
+            assert run["status"] not in ENDED, json.dumps(run)
+            time.sleep(0.2)
+        raise AssertionError(f"{json.dumps(run)}\n{self.everything_said()}")
+
+    def signal(self, workflow: str, run_id: str, signal: str, **body: Any) -> requests.Response:
+        """Send a signal to a run."""
+        path = f"/workflows/{workflow}/runs/{run_id}/signals"
+        return self.request("POST", path, {"signal": signal, **body})
+
+    def cancel(self, workflow: str, run_id: str, query: str = "") -> requests.Response:
+        """Cancel a run."""
+        return self.request("POST", f"/workflows/{workflow}/runs/{run_id}/cancel{query}")
+
+    def runs_of(self, workflow: str) -> list[JsonObject]:
+        """The runs of a workflow as the list shows them, oldest first."""
+        items: list[JsonObject] = self.ok("GET", f"/workflows/{workflow}/runs")["items"]
+        return items[::-1]
+
     # --- AWS ----------------------------------------------------------------------------------
 
     def said(self, function: str) -> list[str]:
@@ -127,6 +159,23 @@ class Installation:
                     found[metric["Name"]] += sum(written[metric["Name"]])
         return found
 
+    def counted(self, function: str, again: Callable[[], None], **least: int) -> Counter[str]:
+        """The metrics in a function's log once they come to so much.
+
+        What a function writes on a busy machine may come too late for the emulator, which then
+        takes it with the next invocation: `again` is for that.
+        """
+        for _ in range(100):
+            found = self.metrics(function)
+            if all(found[name] >= count for name, count in least.items()):
+                return found
+            again()
+        raise AssertionError(f"{found}\n{self.everything_said()}")
+
+    def invocations(self, function: str) -> int:
+        """How many invocations of a function have ended."""
+        return sum(line.startswith("START RequestId: ") for line in self.said(function))
+
     def errors(self, function: str) -> float:
         """How many invocations failed, as AWS counts them."""
         now = datetime.fromtimestamp(SystemClock().now() / 1000, UTC)
@@ -141,18 +190,27 @@ class Installation:
         )
         return float(sum(point["Sum"] for point in answer["Datapoints"]))
 
+    def schedule_ticks(self, on: bool) -> None:
+        """Have a tick every minute, or none; one that was due meanwhile comes soon."""
+        scheduler = self.emulator.client("scheduler")
+        schedule = scheduler.get_schedule(Name=self.name("compute", "ComputeEveryMinute"))
+        kept = ("Name", "ScheduleExpression", "FlexibleTimeWindow", "Target")
+        state = "ENABLED" if on else "DISABLED"
+        scheduler.update_schedule(**{name: schedule[name] for name in kept}, State=state)
+
     def invoke_tick(self) -> None:
         """What the schedule does every minute, now."""
         answer = self.emulator.client("lambda").invoke(FunctionName=f"{NAME}-tick", Payload=b"{}")
         assert "FunctionError" not in answer, answer["Payload"].read()
 
-    def until_it_complains(self, function: str, workflow: str, run_id: str) -> JsonObject:
-        """The run when the function's log has more than the ordinary."""
-        for _ in range(30):
-            run = self.run(workflow, run_id, wait=1)
-            if self.complaints(function) or run["status"] in ENDED:
-                return run
-        raise AssertionError(self.everything_said())
+    def hint(self, run_id: str) -> None:
+        """Have the executor look at a run."""
+        self.emulator.client("sqs").send_message(
+            QueueUrl=self.name("compute", "ComputeMessagingHints"),
+            MessageBody=hints.encode(Hint(run_id, PROJECT)),
+            MessageGroupId=PROJECT,
+        )
+        self.drain()
 
     def drain(self) -> None:
         """Wait until every hint was dealt with: then what the executor said is in its log."""
@@ -213,6 +271,26 @@ class Installation:
             iam.put_role_policy(
                 RoleName=role, PolicyName=policy, PolicyDocument=json.dumps(document)
             )
+
+
+def create_reserve(emulator: Emulator) -> None:
+    """Create the user's function."""
+    trust = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}}
+    document = {"Version": "2012-10-17", "Statement": [{**trust, "Action": "sts:AssumeRole"}]}
+    role = emulator.client("iam").create_role(
+        RoleName="reserve", AssumeRolePolicyDocument=json.dumps(document)
+    )
+    code = io.BytesIO()
+    with zipfile.ZipFile(code, "w") as archive:
+        archive.writestr("reserve.py", RESERVES)
+    emulator.client("lambda").create_function(
+        FunctionName="reserve",
+        Runtime="python3.13",
+        Role=role["Role"]["Arn"],
+        Handler="reserve.handler",
+        Timeout=30,
+        Code={"ZipFile": code.getvalue()},
+    )
 
 
 def install(emulator: Emulator, folder: Path) -> Installation:

@@ -1,0 +1,95 @@
+"""A run that fails on the deployed template is undone backwards, a fan-out through its children."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from tests.e2e.installation import RESERVE, Installation, JsonObject
+from tests.scenarios.parts import answer_by_path, called, doomed, fan, hook, undone
+from tests.scenarios.receiver import Receiver
+
+pytestmark = pytest.mark.e2e
+
+
+@dataclass(frozen=True)
+class Told:
+    """The run when it had ended; its steps by key."""
+
+    run: JsonObject
+    steps: dict[str, JsonObject]
+
+
+@pytest.fixture(scope="module")
+def told(installed: Installation, receiver: Receiver) -> Told:
+    """Charged, five things at once, labelled; and then nothing goes any further."""
+    answer_by_path(receiver, {"doomed": [500], "undo-charge": [500, 200]})
+    installed.ok("PUT", "/queues/undone", {})
+    installed.ok("PUT", "/functions/reserve", {"lambda": RESERVE})
+    enqueue = {"kind": "enqueue", "target": "undone", "payload": {"undo": "mail"}}
+    reserve = {"kind": "function", "target": "reserve", "payload": {"sku": "none"}}
+    installed.publish(
+        "undo",
+        undone(receiver, "charge"),
+        *fan(
+            undone(receiver, "crm"),
+            undone(receiver, "search"),
+            hook(receiver, "log"),
+            hook(receiver, "mail", compensate=enqueue),
+            hook(receiver, "stock", compensate=reserve),
+        ),
+        undone(receiver, "label"),
+        doomed(receiver),
+        undone(receiver, "after"),
+    )
+    run = installed.finish("undo", installed.start("undo"))
+    return Told(run, {step["key"]: step for step in run["steps"]})
+
+
+def test_the_run_has_failed_and_is_compensated(told: Told) -> None:
+    assert (told.run["status"], told.run["compensation"]) == ("failed", {"state": "compensated"})
+    assert "answered 500" in told.run["last_error"]
+
+
+def test_the_receiver_is_called_forwards_and_then_backwards(told: Told, receiver: Receiver) -> None:
+    calls = called(receiver)
+    assert calls[0] == "charge"
+    assert sorted(calls[1:6]) == ["crm", "log", "mail", "search", "stock"]
+    assert calls[6:9] == ["label", "doomed", "undo-label"]
+    assert sorted(calls[9:11]) == ["undo-crm", "undo-search"]
+    assert calls[11:] == ["undo-charge"] * 2
+    ids = [request.headers["webhook-id"] for request in receiver.at("/undo-charge")]
+    assert ids == [f"{told.run['id']}:compensate:charge"] * 2
+
+
+def test_every_compensation_has_a_row_after_its_step(told: Told) -> None:
+    assert [(step["key"], step.get("parent_step_id")) for step in told.run["steps"]] == [
+        ("charge", None),
+        ("compensate:charge", None),
+        ("all", None),
+        ("crm", "all"),
+        ("compensate:crm", "all"),
+        ("search", "all"),
+        ("compensate:search", "all"),
+        ("log", "all"),
+        ("mail", "all"),
+        ("compensate:mail", "all"),
+        ("stock", "all"),
+        ("compensate:stock", "all"),
+        ("joined", None),
+        ("label", None),
+        ("compensate:label", None),
+        ("doomed", None),
+    ]
+    for key, step in told.steps.items():
+        undoes = key.startswith("compensate:")
+        assert step.get("compensating", False) is undoes
+        assert step["status"] == ("failed" if key == "doomed" else "succeeded")
+    assert told.steps["compensate:charge"]["attempt"] == 2
+
+
+def test_a_queue_and_a_function_undo_as_well(told: Told, installed: Installation) -> None:
+    (message,) = installed.ok("POST", "/queues/undone/messages/receive", {})["items"]
+    assert message["body"] == {"undo": "mail"}
+    assert told.steps["compensate:mail"]["output"] == {"msg_id": message["id"]}
+    key = f"{told.run['id']}:compensate:stock"
+    assert told.steps["compensate:stock"]["output"] == {"reserved": "none", "key": key}

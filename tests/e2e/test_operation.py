@@ -1,0 +1,75 @@
+"""What those who operate the installation see: nothing to see to, a lost permission, its end.
+
+Comes last. Time is real here: the schedule's tick is waited for once, where a run can be saved by
+nothing else.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.installation import FUNCTIONS, Installation, take_away
+from tests.scenarios.parts import nap
+
+pytestmark = pytest.mark.e2e
+
+
+def test_no_story_had_a_tick(installed: Installation) -> None:
+    """Hints alone moved every run."""
+    assert installed.invocations("tick") == 0
+
+
+def test_no_function_failed_or_complained_in_any_story(installed: Installation) -> None:
+    installed.publish("rest", nap("1s"))
+    assert installed.finish("rest", installed.start("rest"))["status"] == "succeeded"
+    installed.drain()
+    installed.invoke_tick()
+    for name in FUNCTIONS:
+        counted = installed.counted(name, again=installed.invoke_tick, Invocations=1)
+        assert (counted["HintsLost"], counted["RunsFailed"], installed.errors(name)) == (0, 0, 0)
+        assert installed.complaints(name) == []
+
+
+def test_no_hint_is_left_and_nothing_was_given_up(installed: Installation) -> None:
+    installed.drain()
+    assert installed.messages("DeadHints") == installed.messages("DeadTicks") == 0
+
+
+@pytest.mark.parametrize("token", ["swt_unknown", "-"])
+def test_the_api_lets_nobody_in_without_a_token(installed: Installation, token: str) -> None:
+    answer = installed.request("GET", "/workflows", token=token)
+    assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+
+
+def test_without_its_permission_the_executor_fails_and_with_it_a_tick_saves_the_run(
+    installed: Installation,
+) -> None:
+    """The hint is spent then: only the tick of the schedule can know of the run."""
+    ticks = installed.invocations("tick")
+    installed.ok("PUT", "/queues/notices", {})
+    installed.publish("notice", {"key": "tell", "kind": "enqueue", "target": "notices"})
+    with installed.without("executor", "dynamodb:UpdateItem"):
+        run_id = installed.start("notice")
+        installed.drain()
+        installed.counted("executor", again=lambda: installed.hint(run_id), RunsFailed=1)
+        said = "\n".join(installed.complaints("executor"))
+        assert "AccessDeniedException" in said
+        assert "dynamodb:UpdateItem" in said
+        assert installed.run("notice", run_id)["status"] == "pending"
+    assert installed.invocations("tick") == ticks
+    installed.schedule_ticks(True)
+    run = installed.finish("notice", run_id)
+    assert run["status"] == "succeeded"
+    assert installed.invocations("tick") > ticks
+    assert installed.messages("DeadHints") == installed.messages("DeadTicks") == 0
+
+
+def test_taking_it_away_leaves_nothing(installed: Installation, assembly: Path) -> None:
+    said = take_away(installed.emulator, assembly)
+    for stack in ("api", "compute", "data"):
+        assert f"stepwell-dev-{stack}: deleted" in said
+    assert "stays: " not in said
+    tables = installed.emulator.client("dynamodb").list_tables()["TableNames"]
+    functions = installed.emulator.client("lambda").list_functions()["Functions"]
+    assert tables == []
+    assert [one["FunctionName"] for one in functions] == ["reserve"]
