@@ -39,7 +39,7 @@ BACKOFF_INITIAL: Final = 2 * SECOND
 BACKOFF_FACTOR: Final = 2
 BACKOFF_CAP: Final = 1 * HOUR
 MAX_LOST_IN_A_ROW: Final = 5
-SUSPECT_LOST: Final = 2  # in a row, from which on one such run at a time goes on in a process
+SUSPECT_LOST: Final = 3  # in a row, from which on one such run at a time goes on in a process
 SUSPECT_PAUSE: Final = 1 * SECOND
 MAX_RUN_ATTEMPTS: Final = 10_000
 

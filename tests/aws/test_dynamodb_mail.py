@@ -26,9 +26,11 @@ from stepwell_engine.limits import (
 )
 from stepwell_engine.ports import Delivered, Refused
 from stepwell_engine.service.controls import Controls
+from stepwell_engine.service.definitions import Workflows
 from tests.aws.meddled import Meddled
 from tests.aws.moto_home import RUNS, DynamoHome, client
 from tests.contract.heads import COMMIT, NOW, RUN, a_head, held, put, some_mail
+from tests.functions.home import MarkedSecrets
 
 ITEM = 400 * KIB  # the most that DynamoDB keeps in one
 IN_BLOB = Mail("signal", "paid", NOW, None, "m.1")
@@ -155,7 +157,8 @@ def test_a_key_whose_first_delivery_was_refused_brings_its_later_payload(home: D
     clock = SystemClock()
 
     def send(runs: DynamoRuns, payload: bytes) -> None:
-        controls = Controls(runs, MemoryDispatcher(clock), clock, RandomIds(clock))
+        versions = Workflows(home.catalog, MarkedSecrets(), clock)
+        controls = Controls(runs, versions, MemoryDispatcher(clock), clock, RandomIds(clock))
         controls.signal("shop", "order", RUN, "paid", payload, "k")
 
     def fill() -> None:

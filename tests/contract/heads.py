@@ -28,7 +28,7 @@ def a_head(run_id: str = RUN, **fields: Any) -> Head:
 
 def held(**fields: Any) -> Head:
     """A run whose lease TOKEN holds."""
-    return a_head(**{"token": TOKEN, "until": UNTIL, "wake_at": UNTIL, **fields})
+    return a_head(**{"token": TOKEN, "until": UNTIL, "claimed_at": NOW, "wake_at": UNTIL, **fields})
 
 
 def some_mail(name: str = "paid") -> Mail:

@@ -81,7 +81,7 @@ def outsiders(draw: st.DrawFn) -> Call:
     calls: list[Call] = [
         lambda runs, run_id: runs.deliver(run_id, mail_id, some_mail(), now, Blob("b", b"x")),
         lambda runs, run_id: runs.deliver(run_id, mail_id, mail, now, None, key),
-        lambda runs, run_id: runs.cancel(run_id, now),
+        lambda runs, run_id: runs.cancel(run_id, now, key is None),
         lambda runs, run_id: runs.close(run_id, token, number, b"settled"),
         lambda runs, run_id: runs.paid(run_id),
     ]

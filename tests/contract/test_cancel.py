@@ -1,11 +1,12 @@
 """Cancelling a run, and settling a cancelled one whose worker is gone."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from stepwell_engine.core.run import Status
+from stepwell_engine.core.run import Head, Status
 from stepwell_engine.ports import Done, Refused, Runs
 from tests.contract.heads import (
     COMMIT,
@@ -56,14 +57,29 @@ def test_cancel_of_a_child_in_flight_keeps_its_lease_and_makes_it_owe(runs: Runs
     check_done(runs, runs.cancel(RUN, NOW), after)
 
 
+@pytest.mark.parametrize("parent", [None, "parent"])
+@pytest.mark.parametrize("put_head", [a_head, held])
+def test_a_cancel_that_cascades_owes_that_to_the_children(
+    runs: Runs, put_head: Callable[..., Head], parent: str | None
+) -> None:
+    head = put(runs, put_head(parent=parent, wake_at=UNTIL))
+    after = replace(head, **CANCELLED, revision=1, owes=True, cascade=True, wake_at=NOW)
+    check_done(runs, runs.cancel(RUN, NOW, cascade=True), after)
+    assert [due.run_id for due in pages(runs, NOW)] == [RUN]
+    paid = replace(after, owes=False, wake_at=head.until if head.token else None)
+    check_done(runs, runs.paid(RUN), paid)
+
+
 @pytest.mark.parametrize("status", ENDED_STATUSES)
 def test_an_ended_run_refuses_a_cancel(runs: Runs, status: Status) -> None:
     put(runs, held(status=status, ended_at=NOW - 1))
     check_refused(runs, lambda: runs.cancel(RUN, NOW))
+    check_refused(runs, lambda: runs.cancel(RUN, NOW, cascade=True))
 
 
 def test_a_run_that_does_not_exist_refuses_a_cancel(runs: Runs) -> None:
     assert runs.cancel(RUN, NOW) == Refused(None)
+    assert runs.cancel(RUN, NOW, cascade=True) == Refused(None)
 
 
 def test_a_commit_of_a_worker_that_did_not_see_the_cancel_is_refused(runs: Runs) -> None:
@@ -76,7 +92,9 @@ def test_a_commit_of_a_worker_that_did_not_see_the_cancel_is_refused(runs: Runs)
 def test_close_settles_a_cancelled_run(runs: Runs) -> None:
     head = put(runs, held(**CANCELLED, commit=2, lost=1))
     written = runs.close(RUN, TOKEN, 2, b"settled")
-    after = replace(head, journal=b"settled", commit=3, token=None, until=0, wake_at=None)
+    after = replace(
+        head, journal=b"settled", commit=3, token=None, until=0, claimed_at=0, wake_at=None
+    )
     check_done(runs, written, after)
     check_refused(runs, lambda: runs.close(RUN, TOKEN, 2, b"settled"))
 
@@ -84,7 +102,11 @@ def test_close_settles_a_cancelled_run(runs: Runs) -> None:
 def test_close_of_a_run_that_owes_leaves_it_to_be_woken(runs: Runs) -> None:
     head = put(runs, held(**CANCELLED, commit=2, parent="parent", owes=True, wake_at=NOW))
     written = runs.close(RUN, TOKEN, 2, b"settled")
-    check_done(runs, written, replace(head, journal=b"settled", commit=3, token=None, until=0))
+    check_done(
+        runs,
+        written,
+        replace(head, journal=b"settled", commit=3, token=None, until=0, claimed_at=0),
+    )
 
 
 @pytest.mark.parametrize("status", [s for s in Status if s is not Status.CANCELLED])

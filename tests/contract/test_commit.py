@@ -57,6 +57,7 @@ def test_a_commit_sets_what_it_names(runs: Runs) -> None:
         ended_at=NOW + 12,
         token=None,
         until=0,
+        claimed_at=0,
         lost=0,
     )
     check_done(runs, runs.commit(commit), after)
@@ -106,7 +107,9 @@ def test_an_ended_run_refuses_a_commit(runs: Runs, status: Status) -> None:
 
 def test_a_cancelled_run_takes_the_outcome_of_the_step_in_flight(runs: Runs) -> None:
     head = put(runs, held(status=Status.CANCELLED, ended_at=NOW, commit=0))
-    after = replace(head, commit=1, journal=b"moved", token=None, until=0, wake_at=None)
+    after = replace(
+        head, commit=1, journal=b"moved", token=None, until=0, claimed_at=0, wake_at=None
+    )
     check_done(runs, runs.commit(replace(OUTCOME, release=True, wake_at=None)), after)
 
 
@@ -215,6 +218,7 @@ def test_the_end_of_a_child_makes_it_owe(runs: Runs) -> None:
         wake_at=NOW,
         token=None,
         until=0,
+        claimed_at=0,
         owes=True,
     )
     check_done(runs, runs.commit(end), after)
@@ -224,7 +228,7 @@ def test_the_end_of_a_child_makes_it_owe(runs: Runs) -> None:
 def test_no_commit_removes_the_wake_at_of_a_run_that_owes(runs: Runs) -> None:
     head = put(runs, held(status=Status.CANCELLED, parent="parent", owes=True, wake_at=NOW))
     outcome = replace(OUTCOME, release=True, wake_at=None)
-    after = replace(head, commit=1, journal=b"moved", token=None, until=0)
+    after = replace(head, commit=1, journal=b"moved", token=None, until=0, claimed_at=0)
     check_done(runs, runs.commit(outcome), after)
 
 

@@ -30,7 +30,7 @@ def claim(runs: Runs, token: str = TOKEN, now: int = NOW) -> Written:
 
 def test_a_claim_takes_the_lease_and_moves_nothing_else(runs: Runs) -> None:
     head = put(runs, a_head(revision=2, commit=3, lost=1, mail=mailbox([1, 2]), wake_at=NOW + 9))
-    check_done(runs, claim(runs), replace(head, token=TOKEN, until=UNTIL))
+    check_done(runs, claim(runs), replace(head, token=TOKEN, until=UNTIL, claimed_at=NOW))
 
 
 def test_a_run_that_does_not_exist_cannot_be_claimed(runs: Runs) -> None:
@@ -40,7 +40,7 @@ def test_a_run_that_does_not_exist_cannot_be_claimed(runs: Runs) -> None:
 @pytest.mark.parametrize("status", LIVE_STATUSES)
 def test_a_live_run_can_be_claimed(runs: Runs, status: Status) -> None:
     head = put(runs, a_head(status=status))
-    check_done(runs, claim(runs), replace(head, token=TOKEN, until=UNTIL))
+    check_done(runs, claim(runs), replace(head, token=TOKEN, until=UNTIL, claimed_at=NOW))
 
 
 @pytest.mark.parametrize("status", ENDED_STATUSES)
@@ -79,9 +79,8 @@ def test_a_lease_holds_until_a_margin_after_its_end(runs: Runs, after: int) -> N
 def test_a_lease_past_the_margin_is_taken_and_counted_as_lost(runs: Runs) -> None:
     head = put(runs, held(lost=2))
     now = UNTIL + CLOCK_MARGIN + 1
-    check_done(
-        runs, claim(runs, OTHER, now), replace(head, token=OTHER, until=now + 60_000, lost=3)
-    )
+    after = replace(head, token=OTHER, until=now + 60_000, claimed_at=now, lost=3)
+    check_done(runs, claim(runs, OTHER, now), after)
 
 
 def test_a_repeated_claim_is_done_and_changes_nothing(runs: Runs) -> None:

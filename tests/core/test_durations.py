@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell_engine.core.durations import parse
+from stepwell_engine.core.durations import in_seconds, parse
 from stepwell_engine.limits import DAY, HOUR, MAX_DURATION, MAX_DURATION_TEXT, MINUTE, SECOND
 
 
@@ -143,3 +143,11 @@ def test_gives_a_sound_length_or_an_error_that_an_answer_can_carry(value: object
         assert 0 < len(length.encode()) < 1_000
     else:
         assert 1 <= length <= MAX_DURATION
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [(1, "0.001 s"), (1_000, "1 s"), (1_900, "1.9 s"), (90_050, "90.05 s"), (DAY, "86400 s")],
+)
+def test_a_time_in_seconds_keeps_its_fraction(ms: int, text: str) -> None:
+    assert in_seconds(ms) == text

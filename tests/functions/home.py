@@ -83,7 +83,7 @@ class Home:
         self.services = Services(
             workflows=workflows,
             starts=Starts(self.runs, workflows, self.hints, self.clock, ids),
-            controls=Controls(self.runs, self.hints, self.clock, ids),
+            controls=Controls(self.runs, workflows, self.hints, self.clock, ids),
             queries=Queries(self.runs, workflows, self.clock),
             resources=Resources(
                 self.catalog,

@@ -65,7 +65,7 @@ class Stage:
         crews = Crews(self.time)
         self._advance = Advance(self.runs, workflows, performers, crews, self, self.time, self)
         self._starts = Starts(self.runs, workflows, self, self.time, self)
-        self._controls = Controls(self.runs, self, self.time, self)
+        self._controls = Controls(self.runs, workflows, self, self.time, self)
         self._queries = Queries(self.runs, workflows, self.time)
 
     def play(self) -> dict[Path, History]:

@@ -187,7 +187,7 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
     ),
     "every cancel cascades": (
         "family",
-        [Edit(controls, "Controls.cancel", "if cascade:", "if head:")],
+        [Edit(controls, "Controls._cancel", "now, cascade)", "now, True)")],
     ),
     "a cancel is not seen before a child's next attempt": (
         "cancel",

@@ -120,10 +120,10 @@ def test_a_child_that_ends_while_it_is_given_up_has_its_result_recorded(
     world.clock.at += 60_000
     cancel = world.runs.cancel
 
-    def after_its_end(target: str, now: int) -> Written:
+    def after_its_end(target: str, now: int, cascade: bool) -> Written:
         monkeypatch.setattr(world.runs, "cancel", cancel)
         world.advance.run(child.run_id, "demo", 60_000)
-        written = cancel(target, now)
+        written = cancel(target, now, cascade)
         assert isinstance(written, Refused)
         return written
 

@@ -133,7 +133,7 @@ CASES = {
         replace(FANNING, open=(JOINING, backing(3, NOW))),
         "pay succeeded, fan succeeded, mail succeeded, crm running, index running, "
         "join waiting, ship pending, tell pending",
-        reason="running steps crm and index",
+        reason="running steps index and crm",
     ),
     "fanning out, its worker lost": Case(
         LOST,

@@ -73,8 +73,8 @@ class FlakyRuns(MemoryRuns):
         self._lose("commit")
         return written
 
-    def cancel(self, run_id: str, now: int) -> Written:
-        written = super().cancel(run_id, now)
+    def cancel(self, run_id: str, now: int, cascade: bool = False) -> Written:
+        written = super().cancel(run_id, now, cascade)
         self._lose("cancel")
         return written
 
@@ -113,7 +113,7 @@ class World:
             self.runs, self, performers, InlineCrews(), self.hints, self.clock, ids
         )
         self.starts = Starts(self.runs, self, self.hints, self.clock, ids)
-        self.controls = Controls(self.runs, self.hints, self.clock, ids)
+        self.controls = Controls(self.runs, self, self.hints, self.clock, ids)
 
     def enabled(self, project: str, workflow: str) -> int:
         if workflow != "orders" and workflow not in self.others:

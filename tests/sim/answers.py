@@ -27,13 +27,13 @@ class Answers:
         if created:
             self._creators.add(head.run_id)
 
-    def cancelled(self, run_id: str, cascade: bool, now: int) -> None:
+    def cancelled(self, run_id: str, cascade: bool) -> None:
         """A caller was told that its cancel arrived."""
         ledger = self._ledgers[run_id]
         if ledger.head.status is not Status.CANCELLED:
             raise Violation(10, f"cancelled was answered, the run is {ledger.head.status}")
-        if cascade and ledger.cascaded_at is None:
-            ledger.cascaded_at = now
+        if cascade and not ledger.head.cascade:
+            raise Violation(10, f"{run_id} was answered to be cancelled with its children")
 
     def signalled(self, sent: Signal) -> None:
         """A caller was told that its signal arrived; a repeated key is the same signal."""

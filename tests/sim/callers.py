@@ -207,7 +207,7 @@ class Callers:
         except (Problem, Unavailable) as problem:
             self._links.scheduler.note("cancel:", problem)
         else:
-            self._answers.cancelled(run_id, cascade, self._links.scheduler.now)
+            self._answers.cancelled(run_id, cascade)
 
     def _signal_all(self, slot: Slot, signal: str, host: ApiHost) -> None:
         for ledger in self._runs(slot):

@@ -46,17 +46,22 @@ class Families:
         parent.children[head.run_id] = record.ordinal, record.attempt
 
     def ended(self, new: Head) -> None:
-        """A child ended: from this very write on it owes."""
-        if new.parent is None:
+        """A child, or what cascades, ended: from this very write on it owes."""
+        if new.parent is None and not new.cascade:
             return
         if not new.owes:
-            raise Violation(3, f"{new.run_id} ended, and does not owe its parent the news")
+            raise Violation(3, f"{new.run_id} ended, and owes nobody the news")
         if new.wake_at is None or new.wake_at > self._clock() + CLOCK_MARGIN:
             raise Violation(3, f"{new.run_id} owes, and nobody will look at it soon")
 
     def paid(self, head: Head) -> None:
-        """A child's debt was struck off: its parent knows, or need not."""
-        parent = self._ledgers[head.parent or ""]
+        """A debt was struck off: the parent knows, or need not."""
+        if head.cascade:
+            ledger = self._ledgers[head.run_id]
+            ledger.cascaded_at = ledger.cascaded_at or self._clock()
+        if head.parent is None:
+            return
+        parent = self._ledgers[head.parent]
         if parent.head.live and head.run_id not in parent.accepted:
             raise Violation(3, f"the debt of {head.run_id} is struck off, its parent knows nothing")
 

@@ -75,13 +75,13 @@ class MailLeavesReadyAt(Store):
 
 
 class CancelDropsToken(Store):
-    def _cancelled(self, head: Head, now: int) -> Head:
-        return super()._cancelled(replace(head, token=None, until=0), now)
+    def _cancelled(self, head: Head, now: int, cascade: bool) -> Head:
+        return super()._cancelled(replace(head, token=None, until=0), now, cascade)
 
 
 class CancelDropsWakeAt(Store):
-    def _cancelled(self, head: Head, now: int) -> Head:
-        return replace(super()._cancelled(head, now), wake_at=None)
+    def _cancelled(self, head: Head, now: int, cascade: bool) -> Head:
+        return replace(super()._cancelled(head, now, cascade), wake_at=None)
 
 
 class CancelOfTheFinished(Store):
@@ -95,8 +95,8 @@ class NoMargin(Store):
 
 
 class LostIsNotCounted(Store):
-    def _claimed(self, head: Head, token: str, until: int) -> Head:
-        return replace(super()._claimed(head, token, until), lost=0)
+    def _claimed(self, head: Head, token: str, now: int, until: int) -> Head:
+        return replace(super()._claimed(head, token, now, until), lost=0)
 
 
 class KeyIsIgnored(Store):

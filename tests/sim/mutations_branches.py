@@ -30,9 +30,9 @@ class NoDebtAtTheEnd(Store):
 
 
 class NoDebtAtTheCancel(Store):
-    def _cancelled(self, head: Head, now: int) -> Head:
+    def _cancelled(self, head: Head, now: int, cascade: bool) -> Head:
         kept = None if head.token is None else head.wake_at
-        return replace(super()._cancelled(head, now), owes=False, wake_at=kept)
+        return replace(super()._cancelled(head, now, cascade), owes=False, wake_at=kept)
 
 
 class CommitForgetsTheDebt(Store):
@@ -120,8 +120,13 @@ class PaysBeforeItTells(Children):
         super().pay(head)
 
 
+class TellsAndCancelsNobody(Children):
+    def pay(self, head: Head) -> None:
+        super().pay(replace(head, cascade=False))
+
+
 class TakesNothingBack(Children):
-    def take_back(self, journal: Journal) -> None:
+    def take_back(self, head: Head, journal: Journal) -> None:
         """The child goes on."""
 
 
@@ -238,6 +243,10 @@ def _last_is_done(parent: Step, child: Step, journal: Journal) -> bool:
     return child is parent.children[-1] or _IS_DONE(parent, child, journal)
 
 
+def _as_it_was(head: Head, **_: object) -> Head:
+    return head
+
+
 def _nothing(*_: object) -> tuple[()]:
     return ()
 
@@ -281,6 +290,7 @@ BRANCHES: tuple[Mutation, ...] = (
     children("a child that is given up runs on", AbandonsWithoutCancel, 9),
     children("a child that was given up counts as cancelled", GivesUpForSomebody, 9),
     children("paid before told", PaysBeforeItTells, 3),
+    children("a cascade stops at the first run", TellsAndCancelsNobody, 10),
     children("a start that a cancel overtook stays", TakesNothingBack, 10),
     children("a child that is there counts as not started", ForgetsWhatItStarted, 9),
     advance("debts of the dead are forgotten", DebtsOfTheDead, 3),
@@ -302,5 +312,6 @@ BRANCHES: tuple[Mutation, ...] = (
         "every other step is undone", _CORE + "settle.finish_compensation", _undoes_every_other, 9
     ),
     Mutation("a rollback that is stuck goes on", frozenset({9}), Engine(patches=_NEVER_STUCK)),
+    patch("a lost step's losses count on", _CORE + "decide.replace", _as_it_was, 5),
     patch("a join does not wait for the last", _CORE + "fanout.is_done", _last_is_done, 2),
 )

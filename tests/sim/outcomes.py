@@ -173,6 +173,7 @@ def _check_action(look: Look, step: Step, record: Record) -> None:
     if record.code == "worker_lost":
         if look.ledger.losses < limits.MAX_LOST_IN_A_ROW:
             raise Violation(5, f"{record} after {look.ledger.losses} lost workers")
+        look.ledger.losses = 0  # they count against nothing else
         return
     if tried is None or tried.attempt != record.attempt:
         raise Violation(1, f"{record} was recorded, but the act in hand is {tried}")

@@ -248,14 +248,14 @@ class SimRuns:
 
         return self._links.call("deliver", run_id, apply, ghost=True)
 
-    def cancel(self, run_id: str, now: int) -> Written:
+    def cancel(self, run_id: str, now: int, cascade: bool = False) -> Written:
         """End the run."""
         actor = self._links.scheduler.current
         canceller = actor.run_id if actor is not None else None
 
         def apply() -> Written:
             old = self._store.peek(run_id)
-            written = self._store.cancel(run_id, now)
+            written = self._store.cancel(run_id, now, cascade)
             if isinstance(written, Done) and old is not None:
                 self._checks.cancelled(old, written.head, canceller)
             return self._noted("cancel", written)

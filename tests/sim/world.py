@@ -162,7 +162,7 @@ class World:
             )
             starts = engine.starts(runs, catalog, dispatcher, clock, ids)
             sweep = Sweep(runs, dispatcher, clock, self._period + _LATEST_TICK)
-            controls = Controls(runs, dispatcher, clock, ids)
+            controls = Controls(runs, catalog, dispatcher, clock, ids)
             hosts.append(Host(clock, advance, starts, controls, sweep))
         return hosts
 

@@ -5,6 +5,7 @@ Times that end something (a sleep, a backoff, a wait) are read from the journal 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from stepwell_engine.core.compensate import unwind
 from stepwell_engine.core.definition import ACTION_KINDS, Definition, Kind, Step
@@ -34,6 +35,8 @@ def decide(
     while True:
         left = {key: letter for key, letter in mail.items() if key not in consumed}
         turn = _look(Scene(definition, head, left, flying, now), journal)
+        if turn.journal is not journal:
+            head = replace(head, lost=0)  # what comes next has lost no worker yet
         journal, consumed = turn.journal, consumed + turn.consumed
         absent = absent or turn.absent
         if turn.next is not None:

@@ -83,3 +83,10 @@ def _too_long(value: object) -> ValueError:
     return ValueError(
         f"{excerpt(value)} is too long: a duration is at most {MAX_DURATION // DAY} days"
     )
+
+
+def in_seconds(ms: int) -> str:
+    """A time as seconds with their fraction: `90 s`, `1.5 s`."""
+    whole, rest = divmod(ms, 1000)
+    fraction = f".{rest:03}".rstrip("0").rstrip(".")
+    return f"{whole}{fraction} s"

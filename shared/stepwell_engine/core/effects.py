@@ -3,7 +3,7 @@
 All are a list of effects still to be done; some of it may be in flight, some of it backs off.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from stepwell_engine import limits
@@ -36,7 +36,8 @@ class Effect:
 def attempt_all(scene: Scene, journal: Journal, todo: Sequence[Effect]) -> Turn:
     """Try what can be tried now, at most CHILDREN_AT_ONCE at once; park if nothing can.
 
-    `todo` is not empty. A new act begins only once the outcome that made room for it is recorded.
+    `todo` is not empty. A new act begins only once the outcome that made room for it is recorded;
+    what could be tried first is: so a reader of the journal can tell what is in flight.
     """
     hopeless = _hopeless(scene, journal, todo)
     if hopeless is not None:
@@ -45,7 +46,7 @@ def attempt_all(scene: Scene, journal: Journal, todo: Sequence[Effect]) -> Turn:
         return Turn(journal, Perform(())) if scene.flying else Turn(breach_ceiling(journal))
     idle = [one for one in todo if one.key not in scene.flying]
     backing = {one.key: opened for one in idle if (opened := _backing_off(scene, journal, one))}
-    ready = [one for one in idle if one.key not in backing]
+    ready = in_turn(journal.opened, (one for one in idle if one.key not in backing))
     room = limits.CHILDREN_AT_ONCE - len(scene.flying)
     room = min(room, limits.MAX_RUN_ATTEMPTS - journal.attempts - len(scene.flying))
     acts = tuple(act(scene, one.step, journal.opened(*one.key), one.undo) for one in ready[:room])
@@ -53,6 +54,18 @@ def attempt_all(scene: Scene, journal: Journal, todo: Sequence[Effect]) -> Turn:
     if acts or scene.flying:
         return Turn(journal, Perform(acts, soonest if room > len(acts) else None))
     return Turn(journal, Park(Status.PENDING, soonest or scene.now))
+
+
+def in_turn(
+    record_of: Callable[[int, bool], Record | None], ready: Iterable[Effect]
+) -> list[Effect]:
+    """Effects in the order in which they could be tried, those never tried yet first."""
+
+    def ready_at(effect: Effect) -> int:
+        record = record_of(*effect.key)
+        return 0 if record is None else ends(record)
+
+    return sorted(ready, key=ready_at)
 
 
 def _backing_off(scene: Scene, journal: Journal, effect: Effect) -> Record | None:

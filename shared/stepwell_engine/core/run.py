@@ -65,12 +65,13 @@ class Head:
 
     `ready_at`: a claim may succeed from then on. `wake_at`: the tick must look then (None:
     never). Both are caches for the store; what governs a step stands in the journal.
-    `token` and `until` are the lease (`until` is meaningless without a token). `revision` counts
+    `token`, `until` and `claimed_at` are the lease (meaningless without a token). `revision` counts
     what others did (mail, cancel), `commit` what the lease's holders wrote; `lost` counts the
     leases lost since the last recorded outcome. `journal` is opaque to stores (core.journal).
     `input` is inline JSON, or None if it is in the blob `input`. `parent` is the run that started
-    this one by a sub-workflow step, `depth` how many runs are above; `owes`: the run has ended and
-    its parent has not been told yet.
+    this one by a sub-workflow step, `depth` how many runs are above. `cascade`: it was cancelled
+    together with its children. `owes`: it has ended, and its parent has not been told yet, or its
+    children are not cancelled yet.
     """
 
     run_id: str
@@ -84,6 +85,7 @@ class Head:
     wake_at: int | None = None
     token: str | None = None
     until: int = 0
+    claimed_at: int = 0
     revision: int = 0
     commit: int = 0
     lost: int = 0
@@ -95,6 +97,7 @@ class Head:
     parent: str | None = None
     depth: int = 0
     owes: bool = False
+    cascade: bool = False
     format: int = 1
 
     @property

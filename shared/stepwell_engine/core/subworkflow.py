@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from stepwell_engine import limits
 from stepwell_engine.core import jsonvalue
 from stepwell_engine.core.definition import Definition, Step
+from stepwell_engine.core.durations import in_seconds
 from stepwell_engine.core.instructions import Abandon, Launch, Park, Scene, Turn
 from stepwell_engine.core.journal import Journal, Record, Stored
 from stepwell_engine.core.outcome import Failed
@@ -123,7 +124,7 @@ def settle_child(
         text = f"child run {opened.child} was cancelled"
         return fail_step(journal, opened, text, "child_cancelled", now)
     if result.status is Status.CANCELLED:
-        text = f"child run {opened.child} did not end within {step.timeout // 1000} s"
+        text = f"child run {opened.child} did not end within {in_seconds(step.timeout)}"
         return _failed(step, journal, opened, Failed(text, "timeout"), now)
     text = f"child run {opened.child} ended {result.status}: {result.message}"
     final = result.code in _FINAL_CODES

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from stepwell_engine.core.definition import Step
+from stepwell_engine.core.durations import in_seconds
 from stepwell_engine.core.instructions import Park, Scene, Turn
 from stepwell_engine.core.journal import Journal, Record, Stored
 from stepwell_engine.core.run import Mail, Status, StepStatus
@@ -36,7 +37,7 @@ def wait_for_signal(scene: Scene, step: Step, journal: Journal) -> Turn:
         return Turn(finish_step(journal, done), consumed=(arrived,))
     if scene.now < ends(opened):
         return Turn(journal, Park(Status.WAITING, ends(opened)), absent=True)
-    text = f'signal "{step.signal}" did not come within {step.timeout // 1000} s'
+    text = f'signal "{step.signal}" did not come within {in_seconds(step.timeout)}'
     return Turn(fail_step(journal, opened, text, "wait_timed_out", scene.now), absent=True)
 
 

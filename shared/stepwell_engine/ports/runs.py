@@ -83,7 +83,7 @@ class Runs(Protocol):
         ...
 
     def claim(self, run_id: str, token: str, now: int, until: int) -> Written:
-        """Take the lease: token and until are set; nothing else moves but `lost`.
+        """Take the lease: token, until, claimed_at = now; nothing else moves but `lost`.
 
         Conditions: live; a format this version reads; ready_at <= now; no token, or a lease that
         ended more than CLOCK_MARGIN before now (then `lost` + 1).
@@ -121,11 +121,12 @@ class Runs(Protocol):
         """
         ...
 
-    def cancel(self, run_id: str, now: int) -> Written:
-        """status = cancelled, ended_at = now, revision + 1. Condition: live.
+    def cancel(self, run_id: str, now: int, cascade: bool = False) -> Written:
+        """status = cancelled, ended_at = now, cascade, revision + 1. Condition: live.
 
         The lease's token stays, so that the worker in flight can record its outcome, and wake_at
-        with it; without a token wake_at is removed. A run with a parent owes: wake_at = now.
+        with it; without a token wake_at is removed. With a parent, or to cascade, the run owes:
+        wake_at = now.
         """
         ...
 
@@ -137,8 +138,9 @@ class Runs(Protocol):
         ...
 
     def paid(self, run_id: str) -> Written:
-        """The parent has been told: `owes` goes; wake_at is `until` with a token, else none.
+        """The parent has been told, the children are cancelled: `owes` goes.
 
+        wake_at is `until` with a token, else none.
         Condition: owes.
         """
         ...

@@ -12,7 +12,7 @@ from stepwell_engine.core.run import Blob, Head, Status, StepStatus
 from stepwell_engine.core.subworkflow import ChildResult, letter_of
 from stepwell_engine.errors import Problem, StepwellError
 from stepwell_engine.ports import Clock, Delivered, Dispatcher, Done, Runs
-from stepwell_engine.service.records import RunReader, journal_of
+from stepwell_engine.service.records import RunReader, journal_of, live_children
 from stepwell_engine.service.repeat import repeat
 
 
@@ -77,26 +77,36 @@ class Children:
         head = self._stop(child, now)
         return ChildResult(Status.CANCELLED, now) if head is None else self.result(head)
 
-    def take_back(self, journal: Journal) -> None:
+    def take_back(self, head: Head, journal: Journal) -> None:
         """Cancel the child that a cancelled run was about to start, if it did.
 
         Nobody else can: it may have been started after the cancel, and is not recorded.
         """
         for record in journal.open:
             if record.child is not None and record.status is StepStatus.PENDING:
-                self._stop(record.child, self._clock.now())
+                self._stop(record.child, self._clock.now(), head.cascade)
 
-    def _stop(self, child: str, now: int) -> Head | None:
-        written = repeat(self._clock, lambda: self._runs.cancel(child, now))
+    def _stop(self, child: str, now: int, cascade: bool = False) -> Head | None:
+        written = repeat(self._clock, lambda: self._runs.cancel(child, now, cascade))
         if isinstance(written, Done):
             self._dispatcher.hint(child, written.head.project)
         return written.head
 
     def pay(self, head: Head) -> None:
-        """Tell the parent of a run that has ended. A parent that has ended needs no telling."""
-        if not head.owes or head.parent is None:
+        """Do what a run that has ended still owes: cancel its children, tell its parent."""
+        if not head.owes:
             return
-        parent = head.parent
+        if head.cascade:
+            for child in live_children(journal_of(head)):
+                stopped = self._stop(child, self._clock.now(), cascade=True)
+                if stopped is not None:
+                    self.pay(stopped)
+        if head.parent is not None:
+            self._tell(head, head.parent)
+        repeat(self._clock, lambda: self._runs.paid(head.run_id))
+
+    def _tell(self, head: Head, parent: str) -> None:
+        """A parent that has ended needs no telling."""
         mail, output = letter_of(self.result(head))
         blob = None if output is None else Blob(f"m.{head.run_id}", output)
         mail = replace(mail, blob=None if blob is None else blob.name)
@@ -106,7 +116,6 @@ class Children:
         )
         if isinstance(delivered, Delivered):
             self._dispatcher.hint(parent, head.project)
-        repeat(self._clock, lambda: self._runs.paid(head.run_id))
 
     def result(self, head: Head) -> ChildResult:
         """How a run that has ended ended."""

@@ -1,17 +1,20 @@
 """What a user does to a run: cancel it, send it a signal."""
 
 import hashlib
+import logging
 from dataclasses import dataclass
 from functools import partial
 
 from stepwell_engine import limits
 from stepwell_engine.core.fields import SIGNAL_NAME
 from stepwell_engine.core.run import Blob, Head, Mail
-from stepwell_engine.errors import Problem
+from stepwell_engine.errors import Problem, Unavailable
 from stepwell_engine.ports import Clock, Delivered, Dispatcher, Done, Ids, Runs
-from stepwell_engine.service.records import journal_of, live_children
+from stepwell_engine.service.children import Children, Versions
 from stepwell_engine.service.repeat import repeat
 from stepwell_engine.service.starts import check_key
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +30,11 @@ class Signal:
 class Controls:
     """Direct updates of a run, without its lease."""
 
-    def __init__(self, runs: Runs, dispatcher: Dispatcher, clock: Clock, ids: Ids) -> None:
+    def __init__(
+        self, runs: Runs, versions: Versions, dispatcher: Dispatcher, clock: Clock, ids: Ids
+    ) -> None:
         self._runs = runs
+        self._children = Children(runs, versions, dispatcher, clock)
         self._dispatcher = dispatcher
         self._clock = clock
         self._ids = ids
@@ -39,39 +45,34 @@ class Controls:
         Problem: not_found, run_finished.
         """
         self._find(project, workflow, run_id)
-        head = self._cancel(run_id)
+        head = self._cancel(run_id, cascade)
         if head.owes:
             self._dispatcher.hint(run_id, project)
         if cascade:
-            self._cancel_children(head)
+            try:
+                self._children.pay(head)
+            except Unavailable:
+                log.warning("run %s: its children are still to be cancelled", run_id)
         return head
 
-    def _cancel(self, run_id: str) -> Head:
+    def _cancel(self, run_id: str, cascade: bool) -> Head:
         tries = 0
 
         def once() -> Head:
             nonlocal tries
             tries += 1
             now = self._clock.now()
-            written = self._runs.cancel(run_id, now)
+            written = self._runs.cancel(run_id, now, cascade)
             if isinstance(written, Done):
                 return written.head
             if written.head is None:
                 raise Problem("not_found", f'there is no run "{run_id}" of this workflow')
-            if tries > 1 and written.head.status == "cancelled":
-                return written.head  # an earlier try, unanswered, had succeeded
-            raise _finished(written.head)
+            met = written.head
+            if tries > 1 and met.status == "cancelled" and (met.cascade or not cascade):
+                return met  # an earlier try, unanswered, had succeeded
+            raise _finished(met)
 
         return repeat(self._clock, once)
-
-    def _cancel_children(self, head: Head) -> None:
-        for child in live_children(journal_of(head)):
-            try:
-                cancelled = self._cancel(child)
-            except Problem:  # it ended, or was never started: nothing of it is left to stop
-                continue
-            self._dispatcher.hint(child, head.project)
-            self._cancel_children(cancelled)
 
     def signal(
         self,
@@ -82,7 +83,9 @@ class Controls:
         payload: bytes,
         idempotency_key: str | None = None,
     ) -> Signal:
-        """Put a signal into a run's mailbox, once for an idempotency key. `payload`: compact JSON.
+        """Put a signal into a run's mailbox, once for a name and an idempotency key.
+
+        `payload`: compact JSON.
 
         Without a key the store is asked once: an answer that got lost is Unavailable, and
         whoever repeats the call sends another signal.
@@ -92,13 +95,15 @@ class Controls:
         head = self._find(project, workflow, run_id)
         now = self._clock.now()
         delivery = self._ids.run_id()
-        signal_id = delivery if idempotency_key is None else _keyed_id(run_id, idempotency_key)
+        # A name contains no colon: two names never share a key.
+        key = None if idempotency_key is None else f"{name}:{idempotency_key}"
+        signal_id = delivery if key is None else _keyed_id(run_id, key)
         inline = len(payload) <= limits.INLINE_MAIL
         # Named after this delivery: another with the same key may bring another payload.
         blob = None if inline else Blob(f"m.{delivery}", payload)
         mail = Mail("signal", name, now, payload if inline else None, blob.name if blob else None)
-        deliver = partial(self._runs.deliver, run_id, signal_id, mail, now, blob, idempotency_key)
-        delivered = deliver() if idempotency_key is None else repeat(self._clock, deliver)
+        deliver = partial(self._runs.deliver, run_id, signal_id, mail, now, blob, key)
+        delivered = deliver() if key is None else repeat(self._clock, deliver)
         if isinstance(delivered, Delivered):
             self._dispatcher.hint(run_id, project)
             return Signal(signal_id, run_id, name, delivered.at)
@@ -118,7 +123,7 @@ class Controls:
 
 
 def _keyed_id(run_id: str, key: str) -> str:
-    """The same id for the same key of a run: a UUIDv8, made of a hash."""
+    """The same id for the same name and key: a UUIDv8, made of a hash."""
     digest = hashlib.sha256(f"{run_id}:{key}".encode()).hexdigest()
     return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
 

@@ -4,7 +4,7 @@ What a worker has in hand is not stored: of a run with a lease in force, the act
 try next are taken to be in flight.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
@@ -12,7 +12,8 @@ from typing import Literal
 from stepwell_engine import limits
 from stepwell_engine.core.compensate import ALL_UNDONE, compensations
 from stepwell_engine.core.definition import ACTION_KINDS, Definition, Kind, Step
-from stepwell_engine.core.effects import Effect
+from stepwell_engine.core.effects import Effect, in_turn
+from stepwell_engine.core.instructions import EffectKey
 from stepwell_engine.core.journal import Journal, Record
 from stepwell_engine.core.run import Head, Status, StepStatus
 from stepwell_engine.service.records import Records
@@ -81,7 +82,31 @@ class Progress:
         # A worker begins nothing once the run is cancelled.
         at = self.now if self.head.live else self.head.ended_at or self.now
         ready = [one for one in self.todo() if self._next_at(one) <= at]
-        return ready[: limits.CHILDREN_AT_ONCE]
+        return in_turn(self._record, ready)[: limits.CHILDREN_AT_ONCE]
+
+    def begun(self) -> dict[EffectKey, int]:
+        """When the actions in flight began, where that can be told.
+
+        A worker begins the first ones when it comes to them, and another one when an outcome makes
+        room for it. When a failed attempt made room, which is tried again, is not recorded.
+        """
+        flying = self.due() if self.held else []
+        if not flying:
+            return {}
+        owners, undo = self.definition.owners, flying[0].undo
+        owner = owners[flying[0].step.ordinal]
+        top = self.definition.steps[owner].ordinal
+        since, room = self.head.claimed_at, []
+        for (ordinal, undoes), record in self.records.items():
+            if undoes == undo and owners[ordinal] == owner and ordinal != top:
+                if record.finished_at is None:
+                    return {}
+                room.append(record.finished_at)
+            else:
+                since = max(since, record.finished_at or 0)
+        room = sorted(at for at in room if at >= since)
+        begun = [since] * limits.CHILDREN_AT_ONCE + room
+        return dict(zip((one.key for one in flying), begun[len(room) :], strict=False))
 
     def todo(self) -> list[Effect]:
         """The actions that are the run's turn: a step, a join's children, compensations."""
@@ -111,6 +136,9 @@ class Progress:
         record = self.records.get(effect.key)
         return 0 if record is None else record.next_at or 0
 
+    def _record(self, ordinal: int, undo: bool) -> Record | None:
+        return self.records.get((ordinal, undo))
+
 
 def iso(at: int) -> str:
     """A time in ms since the epoch as ISO 8601 in UTC: 2026-01-31T12:00:00.000Z."""
@@ -125,6 +153,7 @@ def step_rows(run: Progress) -> Iterator[StepRow]:
     compensations once it is their turn.
     """
     flying = {one.key for one in run.due()} if run.held else set()
+    begun = run.begun()
     undoing = {one.key for one in run.todo() if one.undo}
     for top in run.definition.steps:
         for step in (top, *top.children):
@@ -132,11 +161,11 @@ def step_rows(run: Progress) -> Iterator[StepRow]:
             record = run.records.get((step.ordinal, False))
             if record is not None or not run.over or _reached(run, top, step):
                 blank = Record(step.ordinal, StepStatus.PENDING)
-                yield StepRow(step, _shown(run, record or blank, flying), parent)
+                yield StepRow(step, _shown(run, record or blank, flying, begun), parent)
             record = run.records.get((step.ordinal, True))
             if step.compensate is not None and (record or (step.ordinal, True) in undoing):
                 blank = Record(step.ordinal, StepStatus.PENDING, undo=True)
-                yield StepRow(step.compensate, _shown(run, record or blank, flying), parent)
+                yield StepRow(step.compensate, _shown(run, record or blank, flying, begun), parent)
 
 
 def _reached(run: Progress, top: Step, step: Step) -> bool:
@@ -146,13 +175,20 @@ def _reached(run: Progress, top: Step, step: Step) -> bool:
     return (top.ordinal, False) in run.records
 
 
-def _shown(run: Progress, record: Record, flying: set[tuple[int, bool]]) -> Record:
+def _shown(
+    run: Progress, record: Record, flying: set[EffectKey], begun: Mapping[EffectKey, int]
+) -> Record:
     """The record as a reader sees it."""
     if record.finished_at is not None:
         return record
     if record.effect in flying:
-        attempt = record.attempt + 1
-        return replace(record, status=StepStatus.RUNNING, attempt=attempt, next_at=None)
+        return replace(
+            record,
+            status=StepStatus.RUNNING,
+            attempt=record.attempt + 1,
+            started_at=record.started_at or begun.get(record.effect),
+            next_at=None,
+        )
     failure = run.journal.failure
     if run.head.live and (failure is None or record.undo):
         return record

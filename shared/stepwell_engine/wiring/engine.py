@@ -73,7 +73,7 @@ def assemble(
         services=Services(
             workflows=workflows,
             starts=Starts(stores.runs, workflows, dispatcher, clock, ids),
-            controls=Controls(stores.runs, dispatcher, clock, ids),
+            controls=Controls(stores.runs, workflows, dispatcher, clock, ids),
             queries=Queries(stores.runs, workflows, clock, waits),
             resources=Resources(
                 stores.catalog,

@@ -44,6 +44,7 @@ def to_item(head: Head, shards: int) -> dict[str, Any]:
         ready_at=head.ready_at,
         token=head.token,
         until=None if head.token is None else head.until,
+        claimed_at=None if head.token is None else head.claimed_at,
         revision=head.revision,
         commit=head.commit,
         lost=head.lost or None,
@@ -55,6 +56,7 @@ def to_item(head: Head, shards: int) -> dict[str, Any]:
         parent=head.parent,
         depth=head.depth or None,
         owes=head.owes or None,
+        cascade=head.cascade or None,
         format=head.format,
     )
     return item.serialize()
@@ -80,6 +82,7 @@ def from_item(stored: Item) -> Head:
         wake_at=item.wake_at,
         token=item.token,
         until=item.until or 0,
+        claimed_at=item.claimed_at or 0,
         revision=item.revision,
         commit=item.commit,
         lost=item.lost or 0,
@@ -91,6 +94,7 @@ def from_item(stored: Item) -> Head:
         parent=item.parent,
         depth=item.depth or 0,
         owes=bool(item.owes),
+        cascade=bool(item.cascade),
         format=found,
     )
 

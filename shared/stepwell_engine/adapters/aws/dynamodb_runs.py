@@ -92,16 +92,16 @@ class DynamoRuns:
         """Put mail, and wake the run; with a key, once."""
         return self._mailboxes.deliver(run_id, mail_id, mail, now, blob, key)
 
-    def cancel(self, run_id: str, now: int) -> Written:
+    def cancel(self, run_id: str, now: int, cascade: bool = False) -> Written:
         """End a live run; its lease stays."""
-        return self._writes.cancel(run_id, now)
+        return self._writes.cancel(run_id, now, cascade)
 
     def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
         """Settle a cancelled run whose lease is over."""
         return self._writes.close(run_id, token, commit, journal)
 
     def paid(self, run_id: str) -> Written:
-        """The parent has been told."""
+        """Nothing is owed any more."""
         return self._writes.paid(run_id)
 
     def due(self, before: int, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:

@@ -26,6 +26,7 @@ _WAKE_AT: Final = HeadItem.wake_at.attr_name
 _ENDED_AT: Final = HeadItem.ended_at.attr_name
 _TOKEN: Final = HeadItem.token.attr_name
 _UNTIL: Final = HeadItem.until.attr_name
+_CLAIMED_AT: Final = HeadItem.claimed_at.attr_name
 _REVISION: Final = HeadItem.revision.attr_name
 _COMMIT: Final = HeadItem.commit.attr_name
 _LOST: Final = HeadItem.lost.attr_name
@@ -33,6 +34,7 @@ _JOURNAL: Final = HeadItem.journal.attr_name
 _MAIL: Final = HeadItem.mail.attr_name
 _PARENT: Final = HeadItem.parent.attr_name
 _OWES: Final = HeadItem.owes.attr_name
+_CASCADE: Final = HeadItem.cascade.attr_name
 _FORMAT: Final = HeadItem.format.attr_name
 
 
@@ -59,14 +61,15 @@ _IN_DEBT: Final = f"attribute_exists({_OWES})"
 _DEBTLESS: Final = f"attribute_not_exists({_OWES})"
 _IS_CHILD: Final = f"attribute_exists({_PARENT})"
 _IS_ROOT: Final = f"attribute_not_exists({_PARENT})"
-_CLAIM: Final = f"SET {_TOKEN} = :token, {_UNTIL} = :until"
+_CLAIM: Final = f"SET {_TOKEN} = :token, {_UNTIL} = :until, {_CLAIMED_AT} = :now"
 _CLAIM_LOST: Final = f"{_CLAIM}, {_LOST} = if_not_exists({_LOST}, :zero) + :one"
 _LEASE_IS_OVER: Final = f"{_HELD} AND {_TOKEN} <> :token AND {_UNTIL} < :over"
 _EXTEND: Final = f"SET {_UNTIL} = :until, {_WAKE_AT} = :wake"
 _IS_MINE: Final = f"{_TOKEN} = :token"
 _IS_NEXT: Final = f"{_IS_MINE} AND {_COMMIT} = :commit"
 _CANCEL: Final = f"SET {_STATUS} = :cancelled, {_ENDED_AT} = :now"
-_CLOSE: Final = f"SET {_JOURNAL} = :journal, {_COMMIT} = :next REMOVE {_TOKEN}, {_UNTIL}"
+_LEASE: Final = f"{_TOKEN}, {_UNTIL}, {_CLAIMED_AT}"
+_CLOSE: Final = f"SET {_JOURNAL} = :journal, {_COMMIT} = :next REMOVE {_LEASE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,11 @@ _CANCELS: Final = {
         f"{IS_LIVE} AND {_IS_ROOT} AND {_FREE}",
     ),
 }
+_CASCADES: Final = _Form(
+    f"{_CANCEL}, {_OWES} = :yes, {_CASCADE} = :yes, {_WAKE_AT} = :now ADD {_REVISION} :one",
+    IS_LIVE,
+    {":yes": {"BOOL": True}},
+)
 _CLOSES: Final = {
     "in debt": _Form(_CLOSE, f"{_IS_CANCELLED} AND {_IS_NEXT} AND {_IN_DEBT}"),
     "debtless": _Form(f"{_CLOSE}, {_WAKE_AT}", f"{_IS_CANCELLED} AND {_IS_NEXT} AND {_DEBTLESS}"),
@@ -167,7 +175,7 @@ class HeadWrites:
         if commit.wake_at is not None and commit.wake_at is not KEEP:
             sets[_WAKE_AT] = number(commit.wake_at)
         if commit.release:
-            removes += [_TOKEN, _UNTIL]
+            removes += [_TOKEN, _UNTIL, _CLAIMED_AT]
         if commit.progress:
             removes.append(_LOST)
         names: dict[str, str] = {}
@@ -196,14 +204,17 @@ class HeadWrites:
         }
         return self._fitting(commit.run_id, forms, "debtless", _by_debt, values, names)
 
-    def cancel(self, run_id: str, now: int) -> Written:
-        """End a live run: one that nobody holds has nothing to wake for but its parent."""
+    def cancel(self, run_id: str, now: int, cascade: bool) -> Written:
+        """End a live run: one that nobody holds has nothing to wake for but what it owes."""
         values = {
             **LIVE_VALUES,
             ":cancelled": _code(Status.CANCELLED),
             ":now": number(now),
             ":one": number(1),
         }
+        if cascade:
+            form = _CASCADES
+            return self._update(run_id, form.update, form.condition, {**values, **form.values})
         return self._fitting(run_id, _CANCELS, "free", _by_kin, values)
 
     def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:

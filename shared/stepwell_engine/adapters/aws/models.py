@@ -183,6 +183,7 @@ class HeadItem(Model):
     ready_at = IntegerAttribute(attr_name="a")
     token = UnicodeAttribute(attr_name="l", null=True)
     until = IntegerAttribute(attr_name="u", null=True)
+    claimed_at = IntegerAttribute(attr_name="t", null=True)
     revision = IntegerAttribute(attr_name="n")
     commit = IntegerAttribute(attr_name="o")
     lost = IntegerAttribute(attr_name="x", null=True)
@@ -194,6 +195,7 @@ class HeadItem(Model):
     parent = RunIdAttribute(attr_name="p", null=True)
     depth = IntegerAttribute(attr_name="h", null=True)
     owes = BooleanAttribute(attr_name="z", null=True)
+    cascade = BooleanAttribute(attr_name="b", null=True)
     format = IntegerAttribute(attr_name="f")
 
     runs_of_workflow = RunsOfWorkflow()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from stepwell_engine.adapters.embedded.sqlite_schema import SCHEMA, VERSION
+from stepwell_engine.adapters.embedded.sqlite_schema import SCHEMA, UPGRADES, VERSION
 from stepwell_engine.errors import NewerFormat, StoreError, Unavailable
 
 T = TypeVar("T")
@@ -210,7 +210,7 @@ class Database:
         return StoreError(f"{self._path} is not a readable SQLite database ({reason}): {RESTORE}")
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Create the tables in a new file; check an existing one and leave it as it is."""
+        """Create the tables in a new file; check an existing one, and upgrade an older one."""
         if _version(connection) == 0:
             if not self._create:
                 raise StoreError(f"{self._path} holds nothing of Stepwell's: {RESTORE}")
@@ -229,6 +229,13 @@ class Database:
         found = _version(connection)
         if found > VERSION:
             raise NewerFormat(str(self._path), found, VERSION)
+        if found < VERSION:
+            connection.execute("BEGIN IMMEDIATE")
+            for version in range(_version(connection) + 1, VERSION + 1):
+                for statement in UPGRADES[version]:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {version}")
+            connection.execute("COMMIT")
 
     def _translated(self, error: Exception) -> Exception:
         if not isinstance(error, sqlite3.DatabaseError):

@@ -15,14 +15,15 @@ Row = tuple[Any, ...]
 
 _COLUMNS: Final = (  # in the order of Head
     "run_id, project, workflow, version, created_at, status, ended_at, ready_at, wake_at, token, "
-    "until, revision, commits, lost, journal, mails, input, idempotency_key, test, parent, depth, "
-    "owes, format"
+    "until, claimed_at, revision, commits, lost, journal, mails, input, idempotency_key, test, "
+    "parent, depth, owes, cascade, format"
 )
 _STATUS: Final = 5  # places in _COLUMNS
-_MAILS: Final = 15
-_TEST: Final = 18
-_OWES: Final = 21
-_FORMAT: Final = 22
+_MAILS: Final = 16
+_TEST: Final = 19
+_OWES: Final = 22
+_CASCADE: Final = 23
+_FORMAT: Final = 24
 _STATUSES: Final = {status.value: status for status in Status}
 _NO_MAIL: Final = MappingProxyType[str, Mail]({})
 _LAST_ID: Final = "\U0010ffff"  # sorts after every run id
@@ -39,7 +40,7 @@ _SELECT_BY_KEY: Final = (
     "(SELECT k.run_id FROM keys k WHERE k.project = ? AND k.workflow = ? AND k.key = ?)"
 )
 _INSERT: Final = (
-    f"INSERT INTO heads ({_COLUMNS}) VALUES ({', '.join('?' * 23)}) ON CONFLICT DO NOTHING"
+    f"INSERT INTO heads ({_COLUMNS}) VALUES ({', '.join('?' * 25)}) ON CONFLICT DO NOTHING"
 )
 _PUT_KEY: Final = "INSERT OR REPLACE INTO keys (project, workflow, key, run_id) VALUES (?, ?, ?, ?)"
 _PUT_BLOB: Final = "INSERT OR REPLACE INTO blobs (run_id, name, data) VALUES (?, ?, ?)"
@@ -50,7 +51,7 @@ _SELECT_MAIL: Final = (
     "SELECT id, kind, name, at, body, blob FROM mail WHERE run_id = ? ORDER BY rowid"
 )
 _CLAIM: Final = f"""
-    UPDATE heads SET token = ?, until = ?, lost = lost + (token IS NOT NULL)
+    UPDATE heads SET token = ?, until = ?, claimed_at = ?, lost = lost + (token IS NOT NULL)
     WHERE run_id = ? AND {_IS_LIVE} AND {_READABLE} AND ready_at <= ?
       AND (token IS NULL OR token <> ? AND until + {CLOCK_MARGIN} < ?)
     {_RETURNING}"""
@@ -61,8 +62,8 @@ _EXTEND: Final = f"""
 _COMMIT: Final = f"""
     UPDATE heads SET commits = commits + 1, journal = ?, status = coalesce(?, status),
         ready_at = coalesce(?, ready_at), ended_at = coalesce(?, ended_at),
-        token = iif(?, NULL, token), until = iif(?, 0, until), lost = iif(?, 0, lost),
-        owes = owes OR ?%s
+        token = iif(?, NULL, token), until = iif(?, 0, until), claimed_at = iif(?, 0, claimed_at),
+        lost = iif(?, 0, lost), owes = owes OR ?%s
     WHERE run_id = ? AND token = ? AND commits = ? AND revision = coalesce(?, revision)
       AND %s AND {_READABLE}
     {_RETURNING}"""
@@ -87,13 +88,13 @@ _DELIVER: Final = f"""
 _DELIVERED_AT: Final = "SELECT at FROM deliveries WHERE run_id = ? AND key = ?"
 _PUT_DELIVERY: Final = "INSERT INTO deliveries (run_id, key, at) VALUES (?, ?, ?)"
 _CANCEL: Final = f"""
-    UPDATE heads SET status = 'cancelled', ended_at = ?, revision = revision + 1,
-        owes = parent IS NOT NULL,
-        wake_at = iif(parent IS NOT NULL, ?, iif(token IS NULL, NULL, wake_at))
-    WHERE run_id = ? AND {_IS_LIVE} AND {_READABLE}
+    UPDATE heads SET status = 'cancelled', ended_at = ?1, revision = revision + 1,
+        owes = ?2 OR parent IS NOT NULL, cascade = ?2,
+        wake_at = iif(?2 OR parent IS NOT NULL, ?1, iif(token IS NULL, NULL, wake_at))
+    WHERE run_id = ?3 AND {_IS_LIVE} AND {_READABLE}
     {_RETURNING}"""
 _CLOSE: Final = f"""
-    UPDATE heads SET journal = ?, commits = commits + 1, token = NULL, until = 0,
+    UPDATE heads SET journal = ?, commits = commits + 1, token = NULL, until = 0, claimed_at = 0,
         wake_at = iif(owes, wake_at, NULL)
     WHERE run_id = ? AND status = 'cancelled' AND token = ? AND commits = ? AND {_READABLE}
     {_RETURNING}"""
@@ -166,7 +167,7 @@ class SqliteRuns:
         """Take the lease; own token: had it already."""
 
         def operation(connection: sqlite3.Connection) -> Written:
-            values = (token, until, run_id, now, token, now)
+            values = (token, until, now, run_id, now, token, now)
             written = _update(connection, _CLAIM, values, run_id)
             if isinstance(written, Refused) and written.head and written.head.token == token:
                 return Done(written.head)
@@ -188,6 +189,7 @@ class SqliteRuns:
             None if commit.status is None else commit.status.value,
             commit.ready_at,
             commit.ended_at,
+            commit.release,
             commit.release,
             commit.release,
             commit.progress,
@@ -241,9 +243,9 @@ class SqliteRuns:
 
         return self._database.write(operation)
 
-    def cancel(self, run_id: str, now: int) -> Written:
+    def cancel(self, run_id: str, now: int, cascade: bool = False) -> Written:
         """End a live run; its lease stays."""
-        return self._database.write(lambda c: _update(c, _CANCEL, (now, now, run_id), run_id))
+        return self._database.write(lambda c: _update(c, _CANCEL, (now, cascade, run_id), run_id))
 
     def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
         """Settle a cancelled run whose lease is over."""
@@ -251,7 +253,7 @@ class SqliteRuns:
         return self._database.write(lambda c: _update(c, _CLOSE, values, run_id))
 
     def paid(self, run_id: str) -> Written:
-        """The parent has been told."""
+        """Nothing is owed any more."""
         return self._database.write(lambda c: _update(c, _PAID, (run_id,), run_id))
 
     def due(self, before: int, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
@@ -311,6 +313,7 @@ def _values(head: Head) -> Row:
         head.wake_at,
         head.token,
         head.until,
+        head.claimed_at,
         head.revision,
         head.commit,
         head.lost,
@@ -322,6 +325,7 @@ def _values(head: Head) -> Row:
         head.parent,
         head.depth,
         head.owes,
+        head.cascade,
         head.format,
     )
 
@@ -334,6 +338,7 @@ def _head(connection: sqlite3.Connection, row: Row) -> Head:
     values[_MAILS] = _mail(connection, row[0]) if row[_MAILS] else _NO_MAIL
     values[_TEST] = bool(row[_TEST])
     values[_OWES] = bool(row[_OWES])
+    values[_CASCADE] = bool(row[_CASCADE])
     return Head(*values)
 
 

@@ -3,8 +3,16 @@
 from typing import Final
 
 VERSION: Final = (
-    1  # PRAGMA user_version; raise it with every change that older versions cannot read
+    2  # PRAGMA user_version; raise it with every change that older versions cannot read
 )
+
+# What makes a file of the version before one of this version.
+UPGRADES: Final = {
+    2: (
+        "ALTER TABLE heads ADD COLUMN claimed_at INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE heads ADD COLUMN cascade INTEGER NOT NULL DEFAULT 0",
+    ),
+}
 
 SCHEMA: Final = (
     """
@@ -20,6 +28,7 @@ SCHEMA: Final = (
         wake_at INTEGER,
         token TEXT,
         until INTEGER NOT NULL,
+        claimed_at INTEGER NOT NULL,
         revision INTEGER NOT NULL,
         commits INTEGER NOT NULL,
         lost INTEGER NOT NULL,
@@ -31,6 +40,7 @@ SCHEMA: Final = (
         parent TEXT,
         depth INTEGER NOT NULL,
         owes INTEGER NOT NULL,
+        cascade INTEGER NOT NULL,
         format INTEGER NOT NULL
     ) STRICT
     """,

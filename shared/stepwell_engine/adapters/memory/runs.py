@@ -65,9 +65,9 @@ class MemoryRuns:
 
     # --- transitions --------------------------------------------------------------------------
 
-    def _claimed(self, head: Head, token: str, until: int) -> Head:
+    def _claimed(self, head: Head, token: str, now: int, until: int) -> Head:
         lost = head.lost if head.token is None else head.lost + 1
-        return replace(head, token=token, until=until, lost=lost)
+        return replace(head, token=token, until=until, claimed_at=now, lost=lost)
 
     def _committed(self, head: Head, commit: Commit) -> Head:
         left = {key: mail for key, mail in head.mail.items() if key not in commit.consumed}
@@ -81,6 +81,7 @@ class MemoryRuns:
             ended_at=head.ended_at if commit.ended_at is None else commit.ended_at,
             token=None if commit.release else head.token,
             until=0 if commit.release else head.until,
+            claimed_at=0 if commit.release else head.claimed_at,
             lost=0 if commit.progress else head.lost,
             owes=commit.owes or head.owes,
             mail=MappingProxyType(left),
@@ -99,15 +100,17 @@ class MemoryRuns:
             mail=MappingProxyType({**head.mail, mail_id: mail}),
         )
 
-    def _cancelled(self, head: Head, now: int) -> Head:
+    def _cancelled(self, head: Head, now: int, cascade: bool) -> Head:
+        owes = cascade or head.parent is not None
         kept = None if head.token is None else head.wake_at
         return replace(
             head,
             status=Status.CANCELLED,
             ended_at=now,
             revision=head.revision + 1,
-            owes=head.parent is not None,
-            wake_at=kept if head.parent is None else now,
+            owes=owes,
+            cascade=cascade,
+            wake_at=now if owes else kept,
         )
 
     def _closed(self, head: Head, journal: bytes) -> Head:
@@ -117,6 +120,7 @@ class MemoryRuns:
             commit=head.commit + 1,
             token=None,
             until=0,
+            claimed_at=0,
             wake_at=head.wake_at if head.owes else None,
         )
 
@@ -154,7 +158,7 @@ class MemoryRuns:
                 return Done(head)
             if not self._may_claim(head, now):
                 return Refused(head)
-            return self._put(self._claimed(head, token, until))
+            return self._put(self._claimed(head, token, now, until))
 
     def extend(self, run_id: str, token: str, until: int, wake_at: int) -> Written:
         """Move the end of a held lease."""
@@ -196,13 +200,13 @@ class MemoryRuns:
             after = self._delivered(head, mail_id, mail, now)
             return Delivered(self._put(after, () if blob is None else (blob,)).head, mail.at)
 
-    def cancel(self, run_id: str, now: int) -> Written:
+    def cancel(self, run_id: str, now: int, cascade: bool = False) -> Written:
         """End a live run; its lease stays."""
         with self._lock:
             head = self._read(run_id)
             if head is None or not self._may_cancel(head):
                 return Refused(head)
-            return self._put(self._cancelled(head, now))
+            return self._put(self._cancelled(head, now, cascade))
 
     def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
         """Settle a cancelled run whose lease is over."""
@@ -213,7 +217,7 @@ class MemoryRuns:
             return self._put(self._closed(head, journal))
 
     def paid(self, run_id: str) -> Written:
-        """The parent has been told."""
+        """Nothing is owed any more."""
         with self._lock:
             head = self._read(run_id)
             if head is None or not head.owes:
