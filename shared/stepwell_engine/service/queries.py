@@ -10,7 +10,7 @@ from stepwell_engine.core.definition import Definition
 from stepwell_engine.core.excerpt import excerpt
 from stepwell_engine.core.journal import Joined, Journal, Stored
 from stepwell_engine.core.run import Head, Status
-from stepwell_engine.errors import Problem
+from stepwell_engine.errors import NewerFormat, Problem
 from stepwell_engine.ports import Clock, Runs, Waits
 from stepwell_engine.service.cursors import cursor, foreign, number_place, page, text_place
 from stepwell_engine.service.definitions import Workflows
@@ -47,19 +47,26 @@ _ALWAYS: Final = Span()
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run as a list shows it. `status` is the one that a reader sees."""
+    """A run as a list shows it. `status` is the one that a reader sees; `code` is that of what
+    the run failed of, or of a live run's `last_error`.
+    """
 
     head: Head
     status: Status
     position: int
     last_error: str | None
+    code: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class RunDetail:
-    """A run with its first steps. `input` and `output` are compact JSON, times in ms."""
+    """A run with its first steps. `input` and `output` are compact JSON, times in ms.
+
+    `parent_workflow`: of its parent, None where there is none, or none that can be read any more.
+    """
 
     run: RunRow
+    parent_workflow: str | None
     input: bytes
     output: bytes | None
     compensation: Compensation
@@ -141,6 +148,7 @@ class Queries:
         steps, steps_cursor = self._page(read, None, limits.MAX_STEPS_IN_DETAIL)
         return RunDetail(
             run=_row(head, run.journal, now),
+            parent_workflow=self._workflow(head.parent),
             input=head.input if head.input is not None else self._reader.blob(head, "input"),
             output=self._reader.run_output(head, run.definition, run.records),
             compensation=compensation(run),
@@ -183,6 +191,15 @@ class Queries:
                 "not_found", f"there is no run {excerpt(run_id)} of workflow {excerpt(workflow)}"
             )
         return head
+
+    def _workflow(self, run_id: str | None) -> str | None:
+        if run_id is None:
+            return None
+        try:
+            head = repeat(self._clock, lambda: self._runs.get(run_id))
+        except NewerFormat:
+            return None
+        return None if head is None else head.workflow
 
     def _read(self, head: Head, now: int) -> _Read:
         journal = journal_of(head)
@@ -229,7 +246,21 @@ def _size(row: StepRow) -> int:
 
 
 def _row(head: Head, journal: Journal, now: int) -> RunRow:
-    return RunRow(head, head.shown_status(now), journal.position, last_error(head, journal))
+    return RunRow(
+        head,
+        head.shown_status(now),
+        journal.position,
+        last_error(head, journal),
+        _last_code(head, journal),
+    )
+
+
+def _last_code(head: Head, journal: Journal) -> str | None:
+    """The code of what `last_error` tells. A rollback that stopped leaves that of the step."""
+    if journal.failure is not None:
+        return journal.failure.code
+    opened = journal.open if head.live else ()
+    return next((record.code for record in opened if record.error), None)
 
 
 def _first_id(at: int | None) -> str | None:
