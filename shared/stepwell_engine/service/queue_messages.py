@@ -7,7 +7,7 @@ from stepwell_engine import limits
 from stepwell_engine.core.excerpt import excerpt
 from stepwell_engine.errors import Problem
 from stepwell_engine.ports import Clock, Message, Queues
-from stepwell_engine.service.cursors import any_place, foreign, from_url, page, to_url
+from stepwell_engine.service.cursors import any_place, foreign, from_url, listing, page, to_url
 
 
 class QueueMessages:
@@ -24,7 +24,7 @@ class QueueMessages:
         self, project: str, queue: str, given: str | None, limit: int, archived: bool
     ) -> tuple[Sequence[Message], str | None]:
         """Messages in order, without receiving them, and the cursor of the next page."""
-        of = "archived" if archived else "messages"
+        of = listing("messages", project, queue, archived)
         after = any_place(of, given)
         try:
             found = self._queues.peek(project, queue, after, limit + 1, archived)
