@@ -89,7 +89,7 @@ LIMITS = {
     "signals that no step has taken yet": "{MAX_PENDING_SIGNALS:,}",
     "body": "{MAX_BODY:,} bytes, nested {MAX_NESTING:,} deep",
     "`wait`": "0 to {MAX_WAIT} s",
-    "`limit`, items of a page": "1 to {MAX_PAGE:,}",
+    "`limit`, items of a page": "1 to {MAX_PAGE:,}; {MAX_PAGE:,} if left out",
     "steps in a run's detail": "{MAX_STEPS_IN_DETAIL:,}",
     "outputs of the steps, or bodies of the messages, of a page": (
         "{MAX_PAGE_BYTES:,} bytes, but one item at least"
