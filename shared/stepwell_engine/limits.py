@@ -64,6 +64,7 @@ MAX_SKEW: Final = 300  # seconds
 # Requests
 MAX_BODY: Final = 5 * MIB
 MAX_NESTING: Final = 200  # levels of lists and objects
+MAX_PATH_PART: Final = 200  # characters of a name, an id or a number: more than any has
 MAX_PAGE_BYTES: Final = 2 * MIB  # of a list; Lambda answers with at most 6 MB, JSON in JSON
 
 # Resources

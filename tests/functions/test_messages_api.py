@@ -108,6 +108,15 @@ def test_only_the_newest_receipt_deletes(queue: Home) -> None:
     refused(queue.call("DELETE", f"{MESSAGES}/{new['receipt']}"), "not_found")
 
 
+@pytest.mark.parametrize("change", ["MS4y", "MS4x%3D", "MS4x%20", "MS4x%0A", "TVM0eA"])
+def test_a_receipt_has_one_form(queue: Home, change: str) -> None:
+    queue.call("POST", MESSAGES, {"body": 1})
+    (taken,) = queue.call("POST", f"{MESSAGES}/receive").body["items"]
+    assert taken["receipt"] == "MS4x"  # 1.1
+    refused(queue.call("DELETE", f"{MESSAGES}/{change}"), "not_found")
+    assert queue.call("DELETE", f"{MESSAGES}/MS4x").status == 204
+
+
 @pytest.mark.parametrize("receipt", ["x", "!!", "a" * 999, "%00", "MS4x%3D", "%C3%A4"])
 def test_a_receipt_that_was_never_given_is_not_found(queue: Home, receipt: str) -> None:
     queue.call("POST", MESSAGES, {"body": 1})

@@ -92,7 +92,7 @@ def test_text_has_one_form_in_a_url(text: str) -> None:
     # The last character of some forms has bits that carry nothing.
     others |= {form[:-1] + chr(ord(form[-1]) + 1)} if len(text) % 3 else set()
     for other in others:
-        with pytest.raises(ValueError, match="base64|adding|one way"):
+        with pytest.raises(ValueError, match=r"base64|adding|one way"):
             from_url(other)
 
 

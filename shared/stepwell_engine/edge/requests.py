@@ -57,6 +57,10 @@ class Query(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class NoQuery(Query):
+    """No parameters."""
+
+
 class NoBody(Body):
     """Nothing, or an empty object."""
 
