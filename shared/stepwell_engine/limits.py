@@ -45,7 +45,8 @@ MAX_RUN_ATTEMPTS: Final = 10_000
 
 # Runs
 MAX_INPUT: Final = 256 * KIB
-MAX_OUTPUT: Final = 256 * KIB
+MAX_OUTPUT: Final = 256 * KIB  # as compact JSON
+MAX_RAW_OUTPUT: Final = 1 * MIB  # as a function sends it, spaces and escapes included
 MAX_ERROR_TEXT: Final = 2_000  # characters
 MAX_IDEMPOTENCY_KEY: Final = 200  # characters
 MAX_SIGNAL_PAYLOAD: Final = 32 * KIB

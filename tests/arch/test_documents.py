@@ -75,6 +75,7 @@ LIMITS = {
     "`input`": "{MAX_INPUT:,} bytes",
     "idempotency key, of a start or a signal": "1 to {MAX_IDEMPOTENCY_KEY:,} characters",
     "output of a step": "{MAX_OUTPUT:,} bytes, nested {MAX_NESTING:,} deep",
+    "the same as a function sends it, with spaces and escapes": "{MAX_RAW_OUTPUT:,} bytes",
     "rows of a statement that are kept": "{MAX_ROWS:,}, {MAX_ROWS_BYTES:,} bytes",
     "text of an error": "{MAX_ERROR_TEXT:,} characters, the rest is cut",
     "pause after a failed attempt": (
@@ -88,6 +89,7 @@ LIMITS = {
     "payload of a signal": "{MAX_SIGNAL_PAYLOAD:,} bytes",
     "signals that no step has taken yet": "{MAX_PENDING_SIGNALS:,}",
     "body": "{MAX_BODY:,} bytes, nested {MAX_NESTING:,} deep",
+    "name, id or number in the path": "{MAX_PATH_PART:,} characters",
     "`wait`": "0 to {MAX_WAIT} s",
     "`limit`, items of a page": "1 to {MAX_PAGE:,}; {MAX_PAGE:,} if left out",
     "steps in a run's detail": "{MAX_STEPS_IN_DETAIL:,}",

@@ -24,7 +24,7 @@ _MAX_DIGITS: Final = 10  # 300 years: more is as good as that
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A 2xx answer. `body` is cut after MAX_OUTPUT + 1 bytes; what came soon of one that is not
+    """A 2xx answer. `body` is cut after MAX_RAW_OUTPUT + 1 bytes; what came soon of one that is not
     needed. `where` names the request.
     """
 
