@@ -1,5 +1,6 @@
 """Steps of the kind function: which function is called, and functions by URL."""
 
+import gzip
 import json
 
 import pytest
@@ -99,6 +100,30 @@ def test_an_answer_that_is_no_json_fails_the_attempt(
     assert failed.message.startswith(f"what POST {receiver.url} answered with 200 is no JSON")
     assert len(failed.message) < limits.MAX_ERROR_TEXT
     assert failed.retryable
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br, gzip"])
+def test_an_answer_that_is_encoded_fails_the_attempt_with_what_would_be_right(
+    performer: FunctionPerformer, receiver: Receiver, encoding: str
+) -> None:
+    receiver.body = gzip.compress(b'{"indexed": 1}')
+    receiver.headers = {"content-encoding": encoding}
+    assert performer.perform(REINDEX) == Failed(
+        f"what POST {receiver.url} answered with 200 has the Content-Encoding {encoding}: it must "
+        "have none, as Accept-Encoding: identity asks for"
+    )
+    assert receiver.requests[0].headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"), [("identity", b"1"), ("Identity ", b"1"), ("gzip", b"")]
+)
+def test_an_encoding_that_changes_nothing_does_no_harm(
+    performer: FunctionPerformer, receiver: Receiver, encoding: str, body: bytes
+) -> None:
+    receiver.body = body
+    receiver.headers = {"content-encoding": encoding}
+    assert performer.perform(REINDEX) == Succeeded(body or None)
 
 
 @pytest.mark.parametrize("depth", [limits.MAX_NESTING, limits.MAX_NESTING + 1])

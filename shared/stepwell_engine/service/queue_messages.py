@@ -13,7 +13,8 @@ from stepwell_engine.service.cursors import any_place, foreign, from_url, listin
 class QueueMessages:
     """Lists, sends, receives and deletes messages. All raise Problem `not_found` for no queue.
 
-    A receipt is handed out as URL-safe text, because it stands in a path.
+    A receipt is handed out as URL-safe text, because it stands in a path, and names its queue: the
+    queue's own may be one of another queue, too.
     """
 
     def __init__(self, queues: Queues, clock: Clock) -> None:
@@ -52,16 +53,20 @@ class QueueMessages:
             taken = self._queues.receive(project, queue, limit, self._clock.now())
         except KeyError:
             raise _unknown(queue) from None
-        return [replace(one, receipt=to_url(one.receipt)) for one in taken]
+        name = _receipts(project, queue)
+        return [replace(one, receipt=to_url(name + one.receipt)) for one in taken]
 
     def delete(self, project: str, queue: str, receipt: str) -> None:
         """Delete a received message. Problem `not_found` if the receipt is not its newest."""
+        name = _receipts(project, queue)
         try:
-            own = from_url(receipt)
+            given = from_url(receipt)
         except ValueError:
-            own = ""
+            given = ""
         try:
-            removed = bool(own) and self._queues.remove(project, queue, own)
+            removed = given.startswith(name) and self._queues.remove(
+                project, queue, given.removeprefix(name)
+            )
         except KeyError:
             raise _unknown(queue) from None
         if not removed:
@@ -70,6 +75,10 @@ class QueueMessages:
                 "no message of this queue has this receipt: the message was deleted, or received "
                 "again since, which gave it another one",
             )
+
+
+def _receipts(project: str, queue: str) -> str:
+    return listing("receipts", project, queue)
 
 
 def _unknown(queue: str) -> Problem:
