@@ -14,13 +14,16 @@ from pydantic import BaseModel
 from functions.api import routing
 from functions.api.routes import ROUTES
 from functions.api.routing import Route
+from stepwell_engine import limits
 from stepwell_engine.core import jsonvalue
+from stepwell_engine.core.excerpt import excerpt
 from stepwell_engine.edge import problems
 from stepwell_engine.edge.auth import admit
 from stepwell_engine.edge.bodies import json_object
 from stepwell_engine.edge.replies import Reply
-from stepwell_engine.edge.requests import checked
+from stepwell_engine.edge.requests import NoQuery, checked
 from stepwell_engine.edge.services import Services
+from stepwell_engine.errors import Problem
 
 Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
 
@@ -109,18 +112,27 @@ def _serve(
     headers = event.headers
     if route.permission is not None:
         admit(services.identity, headers.get("authorization"), route.permission, path["ref"])
+    _check_path(path)
+    query = checked(route.query or NoQuery, event.query_string_parameters)
     if route.query is not None:
-        arguments["query"] = checked(route.query, event.query_string_parameters)
+        arguments["query"] = query
     if route.body is not None:
-        body = json_object(
-            event.body,
-            bool(event.is_base64_encoded),
-            headers.get("content-type"),
-            route.body_required,
-        )
+        body = json_object(event.body, bool(event.is_base64_encoded), headers, route.body_required)
         is_model = issubclass(route.body, BaseModel)
         arguments["body"] = checked(route.body, body) if is_model else body
     return route.endpoint(services, **arguments)
+
+
+def _check_path(path: dict[str, str]) -> None:
+    """Stores have keys of a limited length; they need not look for what cannot be there."""
+    for name, value in path.items():
+        # A receipt is as long as its queue makes it.
+        if name != "receipt" and len(value) > limits.MAX_PATH_PART:
+            raise Problem(
+                "invalid_request",
+                f"a name, id or number in the path has at most {limits.MAX_PATH_PART} characters, "
+                f"but {excerpt(value)} has {len(value):,}",
+            )
 
 
 def _response(reply: Reply) -> Response[str]:

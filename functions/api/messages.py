@@ -13,9 +13,7 @@ from stepwell_engine.service.identity import Permission
 ROUTES: Final = Routes("messages", "/v1/projects/<ref>/queues/<name>/messages")
 
 
-@ROUTES.add(
-    "GET", "", Permission.VIEW, {200: views.MessageList}, ("invalid_request", "not_supported")
-)
+@ROUTES.add("GET", "", Permission.VIEW, {200: views.MessageList}, ("not_supported",))
 def list_messages(services: Services, ref: str, name: str, query: MessagePage) -> Reply:
     """List the messages of a queue, or of its archive, without receiving them.
 

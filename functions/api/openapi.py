@@ -114,11 +114,11 @@ def _responses(route: Route) -> Any:
 
 def _problems(route: Route) -> dict[int, list[str]]:
     """The codes that a route may answer, by status."""
-    codes = [*route.problems, "internal"]
+    codes = [*route.problems, "internal", "invalid_request"]
     if route.permission is not None:
         codes += ["unauthenticated", "forbidden", "not_found", "unavailable"]
     if route.body is not None:
-        codes += ["invalid_request", "payload_too_large", "unsupported_media_type"]
+        codes += ["payload_too_large", "unsupported_media_type"]
     by_status: dict[int, list[str]] = {}
     for code in sorted(set(codes)):
         by_status.setdefault(PROBLEM_STATUS[code], []).append(code)

@@ -14,7 +14,7 @@ from stepwell_engine.service.resources import DATABASE, FUNCTION, QUEUE
 ROUTES: Final = Routes("resources", "/v1/projects/<ref>")
 
 
-@ROUTES.add("GET", "/queues", Permission.VIEW, {200: views.QueueList}, ("invalid_request",))
+@ROUTES.add("GET", "/queues", Permission.VIEW, {200: views.QueueList})
 def list_queues(services: Services, ref: str, query: Page) -> Reply:
     """List the queues of a project, by name."""
     return _list(services, ref, QUEUE, query)
@@ -42,7 +42,7 @@ def delete_queue(services: Services, ref: str, name: str) -> Reply:
     return Reply(204)
 
 
-@ROUTES.add("GET", "/functions", Permission.VIEW, {200: views.FunctionList}, ("invalid_request",))
+@ROUTES.add("GET", "/functions", Permission.VIEW, {200: views.FunctionList})
 def list_functions(services: Services, ref: str, query: Page) -> Reply:
     """List the functions of a project, by name."""
     return _list(services, ref, FUNCTION, query)

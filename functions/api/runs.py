@@ -35,7 +35,7 @@ def start_run(services: Services, ref: str, name: str, body: StartRun) -> Reply:
     return Reply(201 if started.created else 200, views.run_status_view(started.head))
 
 
-@ROUTES.add("GET", "", Permission.VIEW, {200: views.RunList}, ("invalid_request",))
+@ROUTES.add("GET", "", Permission.VIEW, {200: views.RunList})
 def list_runs(services: Services, ref: str, name: str, query: RunPage) -> Reply:
     """List the runs of a workflow, newest first."""
     created = Span(instant("from", query.from_), instant("to", query.to))
@@ -45,13 +45,13 @@ def list_runs(services: Services, ref: str, name: str, query: RunPage) -> Reply:
     return Reply(200, {"items": [views.run_item(row) for row in found], "next_cursor": cursor})
 
 
-@ROUTES.add("GET", "/<run_id>", Permission.VIEW, {200: views.RunView}, ("invalid_request",))
+@ROUTES.add("GET", "/<run_id>", Permission.VIEW, {200: views.RunView})
 def get_run(services: Services, ref: str, name: str, run_id: str, query: Wait) -> Reply:
     """Show a run; with `?wait=` when it has ended, or the seconds are over."""
     return Reply(200, views.run_view(services.queries.detail(ref, name, run_id, query.wait)))
 
 
-@ROUTES.add("GET", "/<run_id>/steps", Permission.VIEW, {200: views.StepList}, ("invalid_request",))
+@ROUTES.add("GET", "/<run_id>/steps", Permission.VIEW, {200: views.StepList})
 def list_run_steps(services: Services, ref: str, name: str, run_id: str, query: Page) -> Reply:
     """List the steps of a run, in definition order."""
     found, cursor = services.queries.steps(ref, name, run_id, query.cursor, query.limit)

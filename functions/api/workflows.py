@@ -1,5 +1,6 @@
 """Routes of declared workflows."""
 
+import re
 from typing import Final
 
 from functions.api.routing import Routes
@@ -11,12 +12,13 @@ from stepwell_engine.edge.services import Services
 from stepwell_engine.errors import Problem
 from stepwell_engine.service.identity import Permission
 
+_VERSION: Final = re.compile(r"[1-9][0-9]{0,9}")
 _LARGEST_VERSION: Final = 2**31 - 1
 
 ROUTES: Final = Routes("workflows", "/v1/projects/<ref>/workflows")
 
 
-@ROUTES.add("GET", "", Permission.VIEW, {200: views.WorkflowList}, ("invalid_request",))
+@ROUTES.add("GET", "", Permission.VIEW, {200: views.WorkflowList})
 def list_workflows(services: Services, ref: str, query: Page) -> Reply:
     """List the workflows of a project, by name, each in its newest version."""
     found, cursor = services.workflows.list(ref, query.cursor, query.limit)
@@ -60,8 +62,10 @@ def set_workflow_enabled(services: Services, ref: str, name: str, body: SetEnabl
 @ROUTES.add("GET", "/<name>/versions/<number>", Permission.VIEW, {200: views.WorkflowView})
 def get_workflow_version(services: Services, ref: str, name: str, number: str) -> Reply:
     """Show one version of a workflow."""
-    if not (number.isascii() and number.isdecimal() and int(number[:11]) <= _LARGEST_VERSION):
+    if _VERSION.fullmatch(number) is None or int(number) > _LARGEST_VERSION:
         raise Problem(
-            "not_found", f"there is no version {excerpt(number)} of a workflow {excerpt(name)}"
+            "not_found",
+            f"there is no version {excerpt(number)} of a workflow {excerpt(name)}: versions are "
+            "1, 2, 3 and so on, without a sign or leading zeros",
         )
     return Reply(200, views.workflow_view(services.workflows.version(ref, name, int(number))))

@@ -45,7 +45,8 @@ MAX_RUN_ATTEMPTS: Final = 10_000
 
 # Runs
 MAX_INPUT: Final = 256 * KIB
-MAX_OUTPUT: Final = 256 * KIB
+MAX_OUTPUT: Final = 256 * KIB  # as compact JSON
+MAX_RAW_OUTPUT: Final = 1 * MIB  # as a function sends it, spaces and escapes included
 MAX_ERROR_TEXT: Final = 2_000  # characters
 MAX_IDEMPOTENCY_KEY: Final = 200  # characters
 MAX_SIGNAL_PAYLOAD: Final = 32 * KIB
@@ -64,6 +65,7 @@ MAX_SKEW: Final = 300  # seconds
 # Requests
 MAX_BODY: Final = 5 * MIB
 MAX_NESTING: Final = 200  # levels of lists and objects
+MAX_PATH_PART: Final = 200  # characters of a name, an id or a number: more than any has
 MAX_PAGE_BYTES: Final = 2 * MIB  # of a list; Lambda answers with at most 6 MB, JSON in JSON
 
 # Resources

@@ -13,6 +13,7 @@ from stepwell_engine.adapters.embedded.commands import Commands
 from stepwell_engine.core.definition import Kind
 from stepwell_engine.core.outcome import Failed, Outcome, Succeeded
 from tests.adapters.doing import act, failure, output
+from tests.adapters.outputs import RAW_OUTPUTS, Returned
 
 PATH = os.environ["PATH"]
 
@@ -92,15 +93,11 @@ def test_an_output_that_is_no_json_fails(text: str) -> None:
     assert failed.message.endswith(text)
 
 
-@pytest.mark.parametrize("size", [limits.MAX_OUTPUT, limits.MAX_OUTPUT + 1])
-def test_an_output_may_be_so_large(size: int) -> None:
-    script = f"import sys; sys.stdout.write('\"' + 'x' * {size - 2} + '\"')"
-    outcome = run(sys.executable, "-c", script)
-    if size == limits.MAX_OUTPUT:
-        assert isinstance(outcome, Succeeded)
-    else:
-        failed = failure(outcome)
-        assert (failed.code, failed.retryable) == ("output_too_large", False)
+@pytest.mark.parametrize("returned", RAW_OUTPUTS, ids=lambda one: one.name)
+def test_an_output_may_be_so_large(tmp_path: Path, returned: Returned) -> None:
+    file = tmp_path / "output"
+    file.write_bytes(returned.body)
+    returned.check(run("cat", str(file)))
 
 
 def test_a_program_that_prints_for_ever_is_ended() -> None:

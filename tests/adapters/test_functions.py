@@ -1,5 +1,6 @@
 """Steps of the kind function: which function is called, and functions by URL."""
 
+import gzip
 import json
 
 import pytest
@@ -12,6 +13,7 @@ from stepwell_engine.adapters.memory.catalog import MemoryCatalog
 from stepwell_engine.core.definition import Kind
 from stepwell_engine.core.outcome import Failed, Outcome, Succeeded
 from tests.adapters.doing import act, failure, output, resource
+from tests.adapters.outputs import RAW_OUTPUTS, Returned
 from tests.adapters.receivers import Receiver
 
 REINDEX = act(Kind.FUNCTION, "reindex")
@@ -100,6 +102,30 @@ def test_an_answer_that_is_no_json_fails_the_attempt(
     assert failed.retryable
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "br, gzip"])
+def test_an_answer_that_is_encoded_fails_the_attempt_with_what_would_be_right(
+    performer: FunctionPerformer, receiver: Receiver, encoding: str
+) -> None:
+    receiver.body = gzip.compress(b'{"indexed": 1}')
+    receiver.headers = {"content-encoding": encoding}
+    assert performer.perform(REINDEX) == Failed(
+        f"what POST {receiver.url} answered with 200 has the Content-Encoding {encoding}: it must "
+        "have none, as Accept-Encoding: identity asks for"
+    )
+    assert receiver.requests[0].headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"), [("identity", b"1"), ("Identity ", b"1"), ("gzip", b"")]
+)
+def test_an_encoding_that_changes_nothing_does_no_harm(
+    performer: FunctionPerformer, receiver: Receiver, encoding: str, body: bytes
+) -> None:
+    receiver.body = body
+    receiver.headers = {"content-encoding": encoding}
+    assert performer.perform(REINDEX) == Succeeded(body or None)
+
+
 @pytest.mark.parametrize("depth", [limits.MAX_NESTING, limits.MAX_NESTING + 1])
 def test_an_output_may_nest_so_deep(
     performer: FunctionPerformer, receiver: Receiver, depth: int
@@ -112,20 +138,29 @@ def test_an_output_may_nest_so_deep(
         assert "nests deeper than 200 levels" in failure(outcome).message
 
 
-@pytest.mark.parametrize("size", [limits.MAX_OUTPUT, limits.MAX_OUTPUT + 1])
+@pytest.mark.parametrize("returned", RAW_OUTPUTS, ids=lambda one: one.name)
 def test_an_output_may_be_so_large(
-    performer: FunctionPerformer, receiver: Receiver, size: int
+    performer: FunctionPerformer, receiver: Receiver, returned: Returned
 ) -> None:
-    receiver.body = b'"' + b"x" * (size - 2) + b'"'
-    outcome = performer.perform(REINDEX)
-    if size == limits.MAX_OUTPUT:
-        assert outcome == Succeeded(receiver.body)
-    else:
-        assert outcome == Failed(
-            f"what POST {receiver.url} answered with 200 is larger than 262,144 bytes, "
-            "the most that a step may return",
-            code="output_too_large",
-            retryable=False,
+    receiver.body = returned.body
+    returned.check(performer.perform(REINDEX))
+
+
+def test_an_output_that_is_too_large_says_how_large_one_may_be(
+    performer: FunctionPerformer, receiver: Receiver
+) -> None:
+    what = f"what POST {receiver.url} answered with 200"
+    for size, words in (
+        (262_145, "has 262,145 bytes as compact JSON, at most 262,144 are allowed"),
+        (
+            1_048_577,
+            "has more than 1,048,576 bytes, the most that is read; "
+            "as compact JSON at most 262,144 are allowed",
+        ),
+    ):
+        receiver.body = b'"' + b"x" * (size - 2) + b'"'
+        assert performer.perform(REINDEX) == Failed(
+            f"{what} {words}", code="output_too_large", retryable=False
         )
 
 

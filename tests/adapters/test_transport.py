@@ -258,7 +258,7 @@ def test_a_broken_answer_is_a_failure(client: HttpClient, answer: bytes, reason:
     assert reason in outcome.message
 
 
-@pytest.mark.parametrize("size", [limits.MAX_OUTPUT, limits.MAX_OUTPUT + 1])
+@pytest.mark.parametrize("size", [limits.MAX_RAW_OUTPUT, limits.MAX_RAW_OUTPUT + 1])
 def test_a_body_is_read_up_to_one_byte_past_the_limit(
     client: HttpClient, receiver: Receiver, size: int
 ) -> None:
@@ -270,7 +270,7 @@ def test_a_body_is_read_up_to_one_byte_past_the_limit(
     receiver.body = b"a" * (size + 1_000_000)
     answer = post(client, receiver.url)
     assert isinstance(answer, Answer)
-    assert len(answer.body) == limits.MAX_OUTPUT + 1
+    assert len(answer.body) == limits.MAX_RAW_OUTPUT + 1
     assert isinstance(post(client, receiver.url), Answer)
 
 

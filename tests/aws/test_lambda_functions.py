@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from stepwell_engine import limits
 from stepwell_engine.adapters.aws.lambda_functions import LambdaFunctions, invoke_later
 from stepwell_engine.core.definition import Kind
 from stepwell_engine.core.outcome import Failed, Outcome, Succeeded
 from stepwell_engine.settings.aws import AwsSettings
 from tests.adapters.doing import act, failure
+from tests.adapters.outputs import RAW_OUTPUTS, Returned
 from tests.aws.installation import clients, endpoint
 from tests.aws.lambda_api import LambdaApi, Result, serving
 
@@ -117,12 +117,10 @@ def test_a_refusal_of_lambda_is_tried_again_by_the_run_not_by_the_client(
     assert len(api.invocations) == 1
 
 
-def test_the_largest_output_is_taken_and_one_byte_more_refused(api: LambdaApi) -> None:
-    text = b'"' + b"x" * (limits.MAX_OUTPUT - 2) + b'"'
-    api.answer = lambda _: Result(text)
-    assert call() == Succeeded(text)
-    api.answer = lambda _: Result(text + b" ")
-    assert failure(call()).code == "output_too_large"
+@pytest.mark.parametrize("returned", RAW_OUTPUTS, ids=lambda one: one.name)
+def test_an_output_may_be_so_large(api: LambdaApi, returned: Returned) -> None:
+    api.answer = lambda _: Result(returned.body)
+    returned.check(call())
 
 
 def test_a_server_that_is_not_there_is_a_failed_attempt(settings: AwsSettings) -> None:

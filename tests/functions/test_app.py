@@ -2,12 +2,17 @@
 
 import logging
 import os
+import re
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 
 import pytest
 
+from functions.api.routes import ROUTES
+from functions.api.routing import Route
+from stepwell_engine import limits
 from stepwell_engine.service.identity import Role
 from tests.functions.events import event
 from tests.functions.home import PROJECT, Answer, Home, refused
@@ -56,6 +61,56 @@ def test_a_wrong_method_is_405_and_says_which_are_right(
     answer = home.send(event(method, path))
     assert (answer.status, answer.headers["allow"]) == (405, allowed)
     assert allowed in refused(answer, "method_not_allowed")
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_no_route_takes_a_query_parameter_that_it_does_not_know(home: Home, route: Route) -> None:
+    path = re.sub(r"<\w+>", "demo", route.path)
+    token = home.tokens[Role.OWNER]
+    answer = home.send(event(route.method, path, token=token, query={"x": ""}))
+    message = refused(answer, "invalid_request")
+    takes = "none are allowed" if route.query is None else "allowed are "
+    assert message.startswith(f"?x is an unknown query parameter: {takes}")
+    assert answer.body["errors"] == [{"where": "?x", "message": message}]
+
+
+@pytest.mark.parametrize("suffix", ["", "/versions/1", "/runs", "/runs/x", "/runs/x/steps"])
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "POST"])
+def test_a_part_of_a_path_that_is_longer_than_any_name_reaches_no_store(
+    home: Home, monkeypatch: pytest.MonkeyPatch, method: str, suffix: str
+) -> None:
+    name = "n" * (limits.MAX_PATH_PART + 1)
+    for store in (home.catalog, home.runs, home.queues):
+        for function in [one for one in vars(type(store)) if not one.startswith("_")]:
+            monkeypatch.setattr(store, function, _short_only(getattr(store, function)))
+    answer = home.call(method, f"/workflows/{name}{suffix}")
+    if answer.status != 405:
+        assert refused(answer, "invalid_request") == (
+            "a name, id or number in the path has at most 200 characters, "
+            f'but "{name[:60]}…" has 201'
+        )
+    answer = home.call(method, f"/workflows/a{suffix}", project=f"/v1/projects/{name}")
+    if answer.status != 405:
+        assert "there is no project" in refused(answer, "not_found")
+
+
+def test_a_part_of_a_path_may_have_200_characters(home: Home) -> None:
+    name = "n" * limits.MAX_PATH_PART
+    assert "there is no workflow" in refused(home.call("GET", f"/workflows/{name}"), "not_found")
+
+
+def test_a_receipt_is_as_long_as_its_queue_makes_it(home: Home) -> None:
+    home.call("PUT", "/queues/emails")
+    answer = home.call("DELETE", f"/queues/emails/messages/{'a' * 2_000}")
+    assert "has this receipt" in refused(answer, "not_found")
+
+
+def _short_only(function: Callable[..., object]) -> Callable[..., object]:
+    def called(*given: object) -> object:
+        assert all(len(one) <= limits.MAX_PATH_PART for one in given if isinstance(one, str))
+        return function(*given)
+
+    return called
 
 
 @pytest.mark.parametrize("ref", ["Demo", "demo%00", "%F0%9F%98%80", "a" * 3_000, "demo%20"])

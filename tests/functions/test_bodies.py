@@ -1,7 +1,9 @@
 """What the API does with a body before it looks at its fields."""
 
 import base64
+import gzip
 import json
+import re
 from typing import Any
 
 import pytest
@@ -54,6 +56,29 @@ def test_a_body_without_a_media_type_is_415(home: Home) -> None:
     assert "not none" in refused(home.send(request), "unsupported_media_type")
 
 
+@pytest.mark.parametrize("encoding", ["identity", "Identity", " identity ", ""])
+def test_a_body_that_is_sent_as_it_is_is_taken(home: Home, encoding: str) -> None:
+    assert put(home, DEFINITION, headers={"content-encoding": encoding}).status == 201
+
+
+@pytest.mark.parametrize(
+    "encoding", ["gzip", "br", "deflate, gzip", "x", "identity, gzip", "utf-8"]
+)
+def test_an_encoded_body_is_415(home: Home, encoding: str) -> None:
+    headers = {"content-encoding": encoding}
+    packed = gzip.compress(DEFINITION.encode())
+    for answer in (
+        put(home, DEFINITION, headers=headers),
+        put(home, encoded(packed), headers=headers, encoded=True),
+        put(home, "!", headers=headers, encoded=True),
+    ):
+        assert answer.status == 415
+        assert refused(answer, "unsupported_media_type") == (
+            f'the body must be sent as it is, without a Content-Encoding, not with "{encoding}"'
+        )
+    assert home.call("GET", "/workflows/orders").status == 404
+
+
 @pytest.mark.parametrize("body", [None, "", "  \n"])
 def test_an_empty_body_is_refused_where_one_is_needed(home: Home, body: str | None) -> None:
     assert refused(put(home, body), "invalid_request") == ("the body is empty: send a JSON object")
@@ -62,7 +87,8 @@ def test_an_empty_body_is_refused_where_one_is_needed(home: Home, body: str | No
 @pytest.mark.parametrize("body", [None, "", "  \n"])
 def test_an_empty_body_needs_no_media_type(home: Home, body: str | None) -> None:
     home.publish()
-    assert start(home, body, headers={"content-type": "text/plain"}).status == 201
+    headers = {"content-type": "text/plain", "content-encoding": "gzip"}
+    assert start(home, body, headers=headers).status == 201
 
 
 @pytest.mark.parametrize(
@@ -71,6 +97,18 @@ def test_an_empty_body_needs_no_media_type(home: Home, body: str | None) -> None
         ('{"steps": [}', "the body is not JSON: Expecting value at line 1, column 12"),
         ('{"a": 1,\n"b"}', "the body is not JSON: Expecting ':' delimiter at line 2, column 4"),
         ("{} {}", "the body is not JSON: Extra data at line 1, column 4"),
+        ('{"a" 1}', "the body is not JSON: Expecting ':' delimiter at line 1, column 6"),
+        ('{"a": 1 "b"}', "the body is not JSON: Expecting ',' delimiter at line 1, column 9"),
+        ('{"a": [1 2]}', "the body is not JSON: Expecting ',' delimiter at line 1, column 10"),
+        (
+            "{a: 1}",
+            "the body is not JSON: Expecting property name enclosed in double quotes "
+            "at line 1, column 2",
+        ),
+        ('{"a": "b}', "the body is not JSON: Unterminated string starting at line 1, column 7"),
+        ('{"a": "\t"}', "the body is not JSON: Invalid control character at line 1, column 8"),
+        ('{"a": "\\x"}', "the body is not JSON: Invalid \\escape at line 1, column 8"),
+        ('{"a": "\\u12"}', "the body is not JSON: Invalid \\uXXXX escape at line 1, column 9"),
         ('{"a": NaN}', "the body is refused: NaN is not JSON: use null"),
         ('{"a": -Infinity}', "the body is refused: -Infinity is not JSON: use null"),
         ('{"a": 1e999}', "the body is refused: the number 1e999 is too large for a 64-bit float"),
@@ -102,6 +140,25 @@ def test_an_empty_body_needs_no_media_type(home: Home, body: str | None) -> None
 def test_a_bad_body_is_refused_with_its_place(home: Home, body: str, detail: str) -> None:
     home.publish()
     assert refused(start(home, body), "invalid_request") == detail
+
+
+NOT_JSON = re.compile(
+    r"the body is not JSON: [A-Z][^ ]*( (?!at\b)[^ ]+)*[^ :] at line [0-9]+, column [0-9]+"
+)
+
+
+def test_every_complaint_of_the_parser_reads_well(home: Home) -> None:
+    home.publish()
+    text = '{"a": [1, -2.5e3, true, null, "x\\n\\u00e9"], "b": {"c": {}}}'
+    complaints = set()
+    for at in range(len(text)):
+        for letter in ("", '"', "\\", "\t", ",", ":", "}", "]", "x", "0"):
+            answer = start(home, text[:at] + letter + text[at + 1 :])
+            if answer.body["detail"].startswith("the body is not JSON"):
+                detail = refused(answer, "invalid_request")
+                assert NOT_JSON.fullmatch(detail), detail
+                complaints.add(detail.partition(" at line ")[0])
+    assert len(complaints) >= 9
 
 
 def test_escaped_pairs_of_surrogates_are_text(home: Home) -> None:

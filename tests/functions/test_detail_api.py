@@ -7,6 +7,8 @@ import pytest
 
 from stepwell_engine import limits
 from stepwell_engine.core.outcome import Act, Failed, Outcome, Succeeded
+from stepwell_engine.core.run import Head
+from stepwell_engine.errors import NewerFormat
 from tests.functions.home import NAP, RUNS, Home, refused, sql
 from tests.service.world import START
 
@@ -61,6 +63,114 @@ def test_a_failed_run_shows_only_the_steps_that_it_reached(home: Home) -> None:
         "unknown_resource",
     )
     assert shown["output"] is None
+
+
+@pytest.mark.parametrize("code", ["timeout", None])
+def test_a_live_run_shows_the_code_of_the_error_that_it_shows(home: Home, code: str | None) -> None:
+    home.publish("orders", sql("charge"))
+    home.outcomes = [Failed("busy", code), Succeeded()]
+    run_id = home.start()
+    assert (home.run(run_id)["last_error"], home.run(run_id)["code"]) == (None, None)
+    home.turn(run_id)
+    (listed,) = home.call("GET", RUNS).body["items"]
+    for shown in (home.run(run_id), listed):
+        assert (shown["status"], shown["last_error"], shown["code"]) == ("pending", "busy", code)
+    home.clock.sleep(2_000)
+    home.turn(run_id)
+    assert (home.run(run_id)["last_error"], home.run(run_id)["code"]) == (None, None)
+
+
+def test_a_failed_run_shows_the_code_of_what_it_failed_of(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MAX_RUN_ATTEMPTS", 1)
+    fan = {"key": "fan", "kind": "fanout", "children": [sql("child", max_attempts=1)]}
+    cases: list[tuple[str, list[Any], Outcome]] = [
+        ("unknown_resource", [sql("a")], Failed("none", "unknown_resource", retryable=False)),
+        ("child_failed", [fan, {"key": "joined", "kind": "join"}], Failed("no")),
+        ("step_ceiling", [sql("a"), sql("b")], Succeeded()),
+    ]
+    for code, steps, outcome in cases:
+        home.publish("orders", *steps)
+        home.outcomes = [outcome]
+        run_id = home.start()
+        home.turn(run_id)
+        (listed,) = home.call("GET", RUNS, query={"limit": "1"}).body["items"]
+        for shown in (home.run(run_id), listed):
+            assert (shown["id"], shown["status"], shown["code"]) == (run_id, "failed", code)
+
+
+def test_a_run_whose_rollback_stopped_shows_the_code_of_its_step(home: Home) -> None:
+    undo = {"kind": "sql", "target": "select 1", "max_attempts": 1}
+    home.publish("orders", sql("a", compensate=undo), sql("b"))
+    home.outcomes = [
+        Succeeded(),
+        Failed("no table", "unknown_resource", retryable=False),
+        Failed("locked", "timeout"),
+    ]
+    run_id = home.start()
+    home.turn(run_id)
+    shown = home.run(run_id)
+    assert shown["last_error"] == 'compensation of step "a" failed, rollback stopped: locked'
+    assert (shown["compensation"]["state"], shown["code"]) == ("failed", "unknown_resource")
+
+
+def test_a_kind_that_takes_no_attempts_has_one(home: Home) -> None:
+    home.publish("fulfilment")
+    fan = {"key": "fan", "kind": "fanout", "children": [sql("child", max_attempts=7)]}
+    home.publish(
+        "orders",
+        NAP,
+        {"key": "approve", "kind": "wait_for_signal", "signal": "approved"},
+        fan,
+        {"key": "joined", "kind": "join"},
+        {"key": "fulfil", "kind": "subworkflow", "target": "fulfilment"},
+        sql("a"),
+    )
+    shown = home.run(home.start())["steps"]
+    assert {one["key"]: one["max_attempts"] for one in shown} == {
+        **dict.fromkeys(["nap", "approve", "fan", "joined"], 1),
+        **{"child": 7, "fulfil": 3, "a": 3},
+    }
+
+
+def parent_and_child(home: Home) -> tuple[str, Any]:
+    """The ids of a run and of the child run for which it waits."""
+    home.publish("fulfilment", NAP)
+    home.publish("orders", {"key": "fulfil", "kind": "subworkflow", "target": "fulfilment"})
+    run_id = home.start()
+    home.turn(run_id)
+    return run_id, home.run(run_id)["steps"][0]["output"]
+
+
+def test_a_child_leads_to_its_parent(home: Home) -> None:
+    parent, child = parent_and_child(home)
+    shown = home.run(child, "fulfilment")["parent"]
+    assert shown == {"run_id": parent, "workflow": "orders"}
+    assert home.run(shown["run_id"], shown["workflow"])["parent"] is None
+    (listed,) = home.call("GET", "/workflows/fulfilment/runs").body["items"]
+    assert listed["parent"] == {"run_id": parent}
+
+
+def test_a_parent_that_is_gone_is_of_no_workflow(home: Home) -> None:
+    parent, child = parent_and_child(home)
+    del home.runs._heads[parent]
+    assert home.run(child, "fulfilment")["parent"] == {"run_id": parent, "workflow": None}
+
+
+def test_a_parent_of_a_newer_format_does_not_hide_its_child(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent, child = parent_and_child(home)
+    get = home.runs.get
+
+    def upgraded(run_id: str) -> Head | None:
+        if run_id == parent:
+            raise NewerFormat("a run", 2, 1)
+        return get(run_id)
+
+    monkeypatch.setattr(home.runs, "get", upgraded)
+    assert home.run(child, "fulfilment")["parent"] == {"run_id": parent, "workflow": None}
 
 
 def test_a_retry_says_when_and_which_attempt(home: Home) -> None:

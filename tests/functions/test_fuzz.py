@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from functions.api.routes import ROUTES
+from stepwell_engine.service.cursors import cursor, listing, to_url
 from stepwell_engine.service.identity import Role
 from tests.functions.events import event
 from tests.functions.home import SQL, Home
@@ -28,13 +29,19 @@ OBJECTS = st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=5), JSON, m
 STEPS = st.lists(OBJECTS | st.just(SQL) | JSON, max_size=3).map(lambda steps: {"steps": steps})
 # json.dumps writes NaN and lone surrogates too: both must be refused, not stored.
 BODIES = st.none() | st.text(max_size=40) | (OBJECTS | STEPS | JSON).map(json.dumps)
-SEGMENTS = st.sampled_from(["demo", "orders", "emails", "f", "1", "MS4x"]) | st.text(
+RECEIPT = to_url(listing("receipts", "demo", "emails") + "1.1")
+SEGMENTS = st.sampled_from(["demo", "orders", "emails", "f", "1", RECEIPT]) | st.text(
     st.characters(exclude_characters="/"), min_size=1, max_size=12
 )
 TEXTS = st.text(max_size=20)
+CURSORS = [
+    cursor(listing("runs", "demo", "orders", None, None, None), "x"),
+    cursor(listing("queue", "demo"), 1),
+    cursor(listing("messages", "demo", "emails", False), "x"),
+]
 QUERIES = st.dictionaries(
     st.sampled_from(["cursor", "limit", "status", "wait", "validate", "archived"]) | TEXTS,
-    st.sampled_from(["1", "true", "running", "WyJydW5zIiwieCJd", "WyJxdWV1ZSIsMV0"]) | TEXTS,
+    st.sampled_from(["1", "true", "running", *CURSORS]) | TEXTS,
     max_size=3,
 )
 HEADERS = st.dictionaries(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stepwell_engine import limits
-from tests.functions.home import Home, refused
+from tests.functions.home import PROJECT, Home, refused
 
 MESSAGES = "/queues/emails/messages"
 
@@ -108,7 +108,32 @@ def test_only_the_newest_receipt_deletes(queue: Home) -> None:
     refused(queue.call("DELETE", f"{MESSAGES}/{new['receipt']}"), "not_found")
 
 
-@pytest.mark.parametrize("receipt", ["x", "!!", "a" * 999, "%00", "MS4x%3D", "%C3%A4"])
+@pytest.mark.parametrize("added", ["%3D", "%20", "%0A", "A"])
+def test_a_receipt_has_one_form(queue: Home, added: str) -> None:
+    queue.call("POST", MESSAGES, {"body": 1})
+    (taken,) = receive(queue)
+    refused(queue.call("DELETE", f"{MESSAGES}/{taken['receipt']}{added}"), "not_found")
+    assert queue.call("DELETE", f"{MESSAGES}/{taken['receipt']}").status == 204
+
+
+@pytest.mark.parametrize(
+    ("name", "project"), [("other", PROJECT), ("emails", "/v1/projects/second")]
+)
+def test_a_receipt_deletes_in_its_own_queue_alone(queue: Home, name: str, project: str) -> None:
+    queue.services.identity.create_project("org", "second")
+    messages = f"/queues/{name}/messages"
+    queue.call("PUT", f"/queues/{name}", project=project)
+    queue.call("POST", MESSAGES, {"body": "first"})
+    queue.call("POST", messages, {"body": "of another queue"}, project=project)
+    (taken,) = receive(queue)
+    queue.call("POST", f"{messages}/receive", project=project)
+    path = f"{messages}/{taken['receipt']}"
+    refused(queue.call("DELETE", path, project=project), "not_found")
+    assert len(queue.call("GET", messages, project=project).body["items"]) == 1
+    assert queue.call("DELETE", f"{MESSAGES}/{taken['receipt']}").status == 204
+
+
+@pytest.mark.parametrize("receipt", ["x", "!!", "a" * 999, "%00", "MS4x", "%C3%A4"])
 def test_a_receipt_that_was_never_given_is_not_found(queue: Home, receipt: str) -> None:
     queue.call("POST", MESSAGES, {"body": 1})
     assert "has this receipt" in refused(queue.call("DELETE", f"{MESSAGES}/{receipt}"), "not_found")
@@ -142,11 +167,18 @@ def test_what_others_sent_is_shown_as_text_if_it_is_not_json(queue: Home) -> Non
         ("GET", "", None),
         ("POST", "", {"body": 1}),
         ("POST", "/receive", None),
-        ("DELETE", "/MS4x", None),
     ],
 )
 def test_an_unknown_queue_is_not_found(home: Home, method: str, path: str, body: object) -> None:
     answer = home.call(method, MESSAGES + path, body)
+    assert refused(answer, "not_found") == 'there is no queue "emails" in this project'
+
+
+def test_a_queue_that_was_dropped_is_not_found(queue: Home) -> None:
+    queue.call("POST", MESSAGES, {"body": 1})
+    (taken,) = receive(queue)
+    queue.call("DELETE", "/queues/emails")
+    answer = queue.call("DELETE", f"{MESSAGES}/{taken['receipt']}")
     assert refused(answer, "not_found") == 'there is no queue "emails" in this project'
 
 

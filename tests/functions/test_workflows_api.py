@@ -103,11 +103,28 @@ def test_old_versions_can_be_read(home: Home) -> None:
     assert home.call("GET", "/workflows/orders").body["version"] == 2
 
 
-@pytest.mark.parametrize("number", ["0", "2", "-1", "x", "1.0", "9" * 30, "%D9%A1", "1%0A"])
+@pytest.mark.parametrize("number", ["2", "10", str(2**31 - 1)])
 def test_a_version_that_is_not_there_is_not_found(home: Home, number: str) -> None:
     home.publish()
     answer = home.call("GET", f"/workflows/orders/versions/{number}")
-    assert "there is no version" in refused(answer, "not_found")
+    message = refused(answer, "not_found")
+    assert message == f'there is no version {number} of a workflow "orders"'
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        *("0", "-1", "x", "1.0", "9" * 30, str(2**31), "%D9%A1", "1%0A", "%201", "1_0"),
+        *("01", "+1", "%2B1", "-0", "00", "1e0", "0x1", "0" * 20 + "1", "9" * 200),
+    ],
+)
+def test_a_version_has_one_form(home: Home, number: str) -> None:
+    home.publish()
+    answer = home.call("GET", f"/workflows/orders/versions/{number}")
+    message = refused(answer, "not_found")
+    assert message.startswith('there is no version "')
+    right = "versions are 1, 2, 3 and so on, without a sign or leading zeros"
+    assert message.endswith(f'" of a workflow "orders": {right}')
 
 
 def test_the_list_shows_the_newest_versions_by_name_page_by_page(home: Home) -> None:

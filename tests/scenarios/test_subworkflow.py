@@ -18,7 +18,7 @@ def test_the_output_of_the_child_becomes_the_parents(home: Home, receiver: Recei
     assert (step["output"], step["child_output"]) == (child_id, {"parcel": 7})
     child = home.run("fulfil", child_id)
     assert (child["status"], child["input"]) == ("succeeded", {"warehouse": "eu-1"})
-    assert (child["parent"], child["depth"]) == ({"run_id": run_id}, 1)
+    assert (child["parent"], child["depth"]) == ({"run_id": run_id, "workflow": "order"}, 1)
     assert (run["parent"], run["depth"]) == (None, 0)
 
 

@@ -14,6 +14,7 @@ from stepwell_engine.service.cursors import (
     any_place,
     cursor,
     from_url,
+    listing,
     number_place,
     page,
     text_place,
@@ -72,6 +73,27 @@ def test_a_cursor_of_another_kind_of_place_is_refused() -> None:
         text_place("list", cursor("list", 1))
     with pytest.raises(Problem):
         number_place("list", cursor("list", "a"))
+
+
+def test_a_list_is_named_after_all_that_tells_it_from_others() -> None:
+    lists = [
+        *(("runs",), ("runs", None), ("runs", ""), ("runs", "a"), ("runs", "a", 1)),
+        *(("runs", "a", "1"), ("runs", 'a", "1'), ("runs", "a", None, 1), ("runs", "\ud800")),
+    ]
+    assert len({listing(*one) for one in lists}) == len(lists)
+    assert listing("runs", "a", 1) == listing("runs", "a", 1)
+
+
+@pytest.mark.parametrize("text", ["a", "ab", "abc"])
+def test_text_has_one_form_in_a_url(text: str) -> None:
+    form = to_url(text)
+    padded = base64.urlsafe_b64encode(text.encode()).decode()
+    others = {padded, f"{form}=", f"{form} ", f"{form}\n"} - {form}
+    # The last character of some forms has bits that carry nothing.
+    others |= {form[:-1] + chr(ord(form[-1]) + 1)} if len(text) % 3 else set()
+    for other in others:
+        with pytest.raises(ValueError, match=r"base64|adding|one way"):
+            from_url(other)
 
 
 @given(st.text())

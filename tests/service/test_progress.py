@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from stepwell_engine import limits
 from stepwell_engine.core.definition import Definition, Kind, Step
 from stepwell_engine.core.journal import Failure, Journal, Record
 from stepwell_engine.core.run import Head, Status, StepStatus
@@ -89,9 +90,46 @@ def test_lost_workers_are_told() -> None:
     assert why(held(lost=1), Journal()) == (
         "running step charge, attempt 1 of 5; its worker was lost once"
     )
-    assert why(replace(HEAD, lost=2), Journal()) == (
-        "waiting for a worker to go on at step charge, attempt 1 of 5; its worker was lost 2 times"
+    assert why(replace(HEAD, lost=1), Journal()) == (
+        "waiting for a worker to go on at step charge, attempt 1 of 5; its worker was lost once"
     )
+    assert why(held(lost=1), Journal(1, records=(DONE,))) == (
+        "going on at step approve; its worker was lost once"
+    )
+
+
+TURNS = ", and where workers share a process, runs that lost theirs so often go on one at a time"
+
+
+@pytest.mark.parametrize(
+    ("journal", "words"),
+    [
+        (Journal(), "waiting for a worker to go on at step charge, attempt 1 of 5"),
+        (Journal(1, records=(DONE,)), "waiting for a worker to go on at step approve"),
+        (Journal(2, records=(DONE,)), "waiting for a worker to end it"),
+    ],
+)
+def test_a_suspect_that_waits_for_a_worker_says_that_only_one_goes_on(
+    journal: Journal, words: str
+) -> None:
+    lost = limits.SUSPECT_LOST
+    losses = f"{words}; its worker was lost {lost} times"
+    assert why(replace(HEAD, lost=lost), journal) == losses + TURNS
+    before = why(replace(HEAD, lost=lost - 1), journal)
+    assert before is not None
+    assert TURNS not in before
+    # In hand it waits for nobody.
+    assert TURNS not in (why(held(lost=lost), journal) or "")
+
+
+def test_a_run_that_becomes_a_suspect_with_this_loss_says_so() -> None:
+    takes_over = "another one takes over within a minute or two"
+    assert why(held(START), Journal()) == f"its worker was lost: {takes_over}"
+    times = limits.SUSPECT_LOST
+    shown = f"its worker was lost {times} times: {takes_over}"
+    assert why(held(START, lost=times - 1), Journal()) == shown + TURNS
+    shown = f"its worker was lost {times - 1} times: {takes_over}".replace(" 1 times", "")
+    assert why(held(START, lost=times - 2), Journal()) == shown
 
 
 def test_a_step_that_could_not_be_tried_says_why() -> None:

@@ -79,13 +79,19 @@ def output_of(value: Any, what: str) -> Outcome:
         output = jsonvalue.encode(value)
     except ValueError as error:
         return Failed(f"{what} is no JSON: {error}")
-    return too_large(what) if len(output) > limits.MAX_OUTPUT else Succeeded(output)
+    if len(output) > limits.MAX_OUTPUT:
+        size = f"{len(output):,} bytes as compact JSON"
+        return _too_large(f"{what} has {size}, at most {limits.MAX_OUTPUT:,} are allowed")
+    return Succeeded(output)
 
 
 def output_from(text: bytes, what: str) -> Outcome:
-    """The outcome whose output is the JSON in `text`, which `what` returned; empty is no output."""
-    if len(text) > limits.MAX_OUTPUT:
-        return too_large(what)
+    """The outcome whose output is the JSON in `text`, which `what` returned; empty is no output.
+
+    Of more than MAX_RAW_OUTPUT bytes one more is enough.
+    """
+    if len(text) > limits.MAX_RAW_OUTPUT:
+        return too_long(what)
     if not text.strip():
         return Succeeded()
     try:
@@ -95,13 +101,16 @@ def output_from(text: bytes, what: str) -> Outcome:
     return output_of(value, what)
 
 
-def too_large(what: str) -> Failed:
-    """What a step returned exceeds MAX_OUTPUT."""
-    return Failed(
-        f"{what} is larger than {limits.MAX_OUTPUT:,} bytes, the most that a step may return",
-        code="output_too_large",
-        retryable=False,
+def too_long(what: str) -> Failed:
+    """What a function sent exceeds MAX_RAW_OUTPUT, so that nobody knows how large its value is."""
+    return _too_large(
+        f"{what} has more than {limits.MAX_RAW_OUTPUT:,} bytes, the most that is read; as compact "
+        f"JSON at most {limits.MAX_OUTPUT:,} are allowed"
     )
+
+
+def _too_large(text: str) -> Failed:
+    return Failed(text, code="output_too_large", retryable=False)
 
 
 def excerpt(text: bytes) -> str:

@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from stepwell_engine import limits
@@ -16,19 +17,21 @@ class _Refused(ValueError):
 
 
 def json_object(
-    raw: str | None, encoded: bool, content_type: str | None, required: bool
+    raw: str | None, encoded: bool, headers: Mapping[str, str], required: bool
 ) -> dict[str, Any]:
     """The object in a body; `{}` for no body where none is required.
 
-    `encoded`: the body is base64. Problem: `invalid_request`, `payload_too_large`,
-    `unsupported_media_type`.
+    `encoded`: the body is base64. `headers`: by lower-case name. Problem: `invalid_request`,
+    `payload_too_large`, `unsupported_media_type`.
     """
+    if raw and not raw.isspace():
+        _check_encoding(headers.get("content-encoding", ""))
     text = _text(raw or "", encoded)
     if not text.strip():
         if required:
             raise Problem("invalid_request", "the body is empty: send a JSON object")
         return {}
-    _check_media_type(content_type)
+    _check_media_type(headers.get("content-type"))
     value = _parsed(text)
     if not isinstance(value, dict):
         raise Problem("invalid_request", f"the body must be a JSON object, not {excerpt(value)}")
@@ -62,6 +65,15 @@ def _too_large() -> Problem:
     )
 
 
+def _check_encoding(given: str) -> None:
+    if given.strip().lower() not in ("", "identity"):
+        raise Problem(
+            "unsupported_media_type",
+            "the body must be sent as it is, without a Content-Encoding, "
+            f"not with {excerpt(given)}",
+        )
+
+
 def _check_media_type(content_type: str | None) -> None:
     media_type, _, parameters = (content_type or "").partition(";")
     charset = parameters.strip().lower().removeprefix("charset=").strip('"')
@@ -81,9 +93,11 @@ def _parsed(text: str) -> Any:
             text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float
         )
     except json.JSONDecodeError as error:
+        # Some messages are made to go on with a place, or with a character.
+        what = error.msg.removesuffix(" at").rstrip(": ")
         raise Problem(
             "invalid_request",
-            f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}",
+            f"the body is not JSON: {what} at line {error.lineno}, column {error.colno}",
         ) from None
     except _Refused as error:
         raise Problem("invalid_request", f"the body is refused: {error}") from None

@@ -57,6 +57,10 @@ class Query(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class NoQuery(Query):
+    """No parameters."""
+
+
 class NoBody(Body):
     """Nothing, or an empty object."""
 
@@ -166,7 +170,11 @@ class ReceiveMessages(Body):
 class Page(Query):
     """One page of a list."""
 
-    cursor: str | None = Field(None, description="The next_cursor of the previous page.")
+    cursor: str | None = Field(
+        None,
+        description="The next_cursor of the previous page of this very list, unchanged: the path "
+        "and the filters must be the same, limit may be another.",
+    )
     limit: _Number = Field(
         limits.MAX_PAGE, ge=1, le=limits.MAX_PAGE, description="Items of a page."
     )

@@ -8,12 +8,20 @@ from typing_extensions import TypedDict
 from stepwell_engine.core import jsonvalue
 from stepwell_engine.core.definition import Kind
 from stepwell_engine.core.run import Head, Status, StepStatus
+from stepwell_engine.core.structure import OPTIONAL
 from stepwell_engine.edge.views import Json, Time
 from stepwell_engine.service.controls import Signal
 from stepwell_engine.service.progress import Compensation, CompensationState, StepRow, iso
 from stepwell_engine.service.queries import RunDetail, RunRow
 
 Depth = Annotated[int, Field(description="How many runs are above: 0 for one without a parent.")]
+Code = Annotated[
+    str | None,
+    Field(
+        description="The stable code of what a run failed of, also where its rollback stopped; of "
+        "a live run that of last_error. Null if it has none."
+    ),
+]
 
 
 class RunStatusView(TypedDict):
@@ -23,10 +31,16 @@ class RunStatusView(TypedDict):
     status: Status
 
 
-class ParentView(TypedDict):
+class ParentItem(TypedDict):
     """The run whose sub-workflow step started this one."""
 
     run_id: str
+
+
+class ParentView(ParentItem):
+    """The run whose sub-workflow step started this one, and its workflow."""
+
+    workflow: Annotated[str | None, Field(description="Null if that run is gone.")]
 
 
 class SignalView(TypedDict):
@@ -47,9 +61,10 @@ class RunItem(TypedDict):
     status: Status
     cursor: Annotated[int, Field(description="The index of the current step.")]
     test: bool
-    parent: ParentView | None
+    parent: ParentItem | None
     depth: Depth
     last_error: str | None
+    code: Code
     created_at: Time
     finished_at: Time | None
 
@@ -79,7 +94,7 @@ class StepView(StepResult):
     kind: str
     status: StepStatus
     attempt: int
-    max_attempts: int
+    max_attempts: Annotated[int, Field(description="1 for a kind that takes no such field.")]
     started_at: Annotated[
         Time | None,
         Field(
@@ -128,6 +143,7 @@ class RunView(TypedDict):
     output: Annotated[Json, Field(description="The output of the last step that produced one.")]
     compensation: CompensationView
     last_error: str | None
+    code: Code
     reason: Annotated[str | None, Field(description="Why a live run is not moving.")]
     created_at: Time
     started_at: Time | None
@@ -151,9 +167,10 @@ def run_item(row: RunRow) -> RunItem:
         "status": row.status,
         "cursor": row.position,
         "test": head.test,
-        "parent": _parent(head),
+        "parent": None if head.parent is None else {"run_id": head.parent},
         "depth": head.depth,
         "last_error": row.last_error,
+        "code": row.code,
         "created_at": iso(head.created_at),
         "finished_at": _time(head.ended_at),
     }
@@ -170,12 +187,13 @@ def run_view(detail: RunDetail) -> RunView:
         "cursor": detail.run.position,
         "test": head.test,
         "idempotency_key": head.idempotency_key,
-        "parent": _parent(head),
+        "parent": _parent(detail),
         "depth": head.depth,
         "input": jsonvalue.decode(detail.input),
         "output": None if detail.output is None else jsonvalue.decode(detail.output),
         "compensation": compensation_view(detail.compensation),
         "last_error": detail.run.last_error,
+        "code": detail.run.code,
         "reason": detail.reason,
         "created_at": iso(head.created_at),
         "started_at": _time(detail.started_at),
@@ -218,7 +236,7 @@ def step_view(row: StepRow) -> StepView:
         "kind": row.step.kind,
         "status": record.status,
         "attempt": record.attempt,
-        "max_attempts": row.step.max_attempts,
+        "max_attempts": row.step.max_attempts if "max_attempts" in OPTIONAL[row.step.kind] else 1,
         **came_to,
         "started_at": _time(record.started_at),
         "finished_at": _time(record.finished_at),
@@ -236,8 +254,9 @@ def signal_view(signal: Signal) -> SignalView:
     }
 
 
-def _parent(head: Head) -> ParentView | None:
-    return None if head.parent is None else {"run_id": head.parent}
+def _parent(detail: RunDetail) -> ParentView | None:
+    parent = detail.run.head.parent
+    return None if parent is None else {"run_id": parent, "workflow": detail.parent_workflow}
 
 
 def _time(at: int | None) -> str | None:

@@ -1,6 +1,7 @@
-"""Pages of lists. A cursor is where the next page begins, opaque to callers."""
+"""Pages of lists. A cursor is where the next page of one list begins, opaque to callers."""
 
 import base64
+import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -13,6 +14,14 @@ T = TypeVar("T")
 
 _LARGEST: Final = 2**63 - 1  # what every store's integers hold
 _TEXT: Final = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
+_DIGEST_BYTES: Final = 6
+
+
+def listing(*what: str | int | None) -> str:
+    """The name that cursors have for a list: `what` is all that tells it from others, such as its
+    kind, whose it is, and its filters.
+    """
+    return hashlib.blake2s(json.dumps(what).encode(), digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def page(
@@ -37,7 +46,7 @@ def page(
 
 
 def cursor(of: str, place: str | int) -> str:
-    """A cursor of the list `of` that stands behind `place`."""
+    """A cursor of the list `of` (see `listing`) that stands behind `place`."""
     return to_url(json.dumps([of, place], separators=(",", ":")))
 
 
@@ -50,13 +59,15 @@ def any_place(of: str, given: str | None) -> str | int | None:
     except (ValueError, RecursionError):
         raise foreign() from None
     match found:
-        case [list_, str() as text] if list_ == of and _TEXT.fullmatch(text):
-            return text
-        case [_, bool()]:
+        case [_, str() as place] if _TEXT.fullmatch(place):
+            pass
+        case [_, int() as place] if 0 <= place <= _LARGEST:
+            pass
+        case _:
             raise foreign()
-        case [list_, int() as number] if list_ == of and 0 <= number <= _LARGEST:
-            return number
-    raise foreign()
+    if cursor(of, place) != given:
+        raise foreign()
+    return place
 
 
 def text_place(of: str, given: str | None) -> str | None:
@@ -79,7 +90,8 @@ def foreign() -> Problem:
     """The refusal of a cursor."""
     return Problem(
         "invalid_request",
-        "cursor is not one of this list: send the next_cursor of its previous page, unchanged",
+        "cursor is not one of this list: send the next_cursor of its previous page, unchanged, "
+        "and the same filters",
     )
 
 
@@ -89,6 +101,9 @@ def to_url(text: str) -> str:
 
 
 def from_url(given: str) -> str:
-    """What `to_url` was given. ValueError for anything else."""
+    """What `to_url` was given. ValueError for anything that it does not make."""
     padded = given + "=" * (-len(given) % 4)
-    return base64.b64decode(padded, altchars=b"-_", validate=True).decode()
+    text = base64.b64decode(padded, altchars=b"-_", validate=True).decode()
+    if to_url(text) != given:
+        raise ValueError("not the one way to write it")
+    return text

@@ -12,10 +12,9 @@ from stepwell_engine.core.fields import RESERVED_WORKFLOW_NAMES, WORKFLOW_NAME
 from stepwell_engine.core.validate import Violation, build, check, map_secrets
 from stepwell_engine.errors import NewerFormat, Problem
 from stepwell_engine.ports import Catalog, Clock, Published, Secrets
-from stepwell_engine.service.cursors import page, text_place
+from stepwell_engine.service.cursors import listing, page, text_place
 
 _CACHED_DEFINITIONS: Final = 128
-_WORKFLOWS: Final = "workflows"
 
 
 class Workflows:
@@ -72,8 +71,9 @@ class Workflows:
         self, project: str, given: str | None, limit: int
     ) -> tuple[Sequence[Published], str | None]:
         """The newest version of each workflow, by name, and the cursor of the next page."""
-        found = self._catalog.workflows(project, text_place(_WORKFLOWS, given), limit + 1)
-        shown, following = page(_WORKFLOWS, found, limit, lambda one: one.workflow)
+        of = listing("workflows", project)
+        found = self._catalog.workflows(project, text_place(of, given), limit + 1)
+        shown, following = page(of, found, limit, lambda one: one.workflow)
         return [_readable(one) for one in shown], following
 
     def set_enabled(self, project: str, name: str, enabled: bool) -> None:

@@ -84,7 +84,7 @@ class Identity:
                 "forbidden",
                 "project keys are not accepted here: use the session token of a member",
             )
-        project = self._catalog.project(ref)
+        project = self._catalog.project(ref) if _NAME.fullmatch(ref) else None
         if project is None or project.organization != actor.organization:
             raise Problem("not_found", f"there is no project {excerpt(ref)}")
         if actor.role not in ALLOWED[permission]:

@@ -10,9 +10,9 @@ from stepwell_engine.core.definition import Definition
 from stepwell_engine.core.excerpt import excerpt
 from stepwell_engine.core.journal import Joined, Journal, Stored
 from stepwell_engine.core.run import Head, Status
-from stepwell_engine.errors import Problem
+from stepwell_engine.errors import NewerFormat, Problem
 from stepwell_engine.ports import Clock, Runs, Waits
-from stepwell_engine.service.cursors import cursor, foreign, number_place, page, text_place
+from stepwell_engine.service.cursors import cursor, foreign, listing, number_place, page, text_place
 from stepwell_engine.service.definitions import Workflows
 from stepwell_engine.service.progress import (
     Compensation,
@@ -30,8 +30,6 @@ _RUN_ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 _FIRST_PAUSE: Final = 5  # ms between two looks at a run that is waited for
 _LONGEST_PAUSE: Final = 200  # ms
 _SCANNED_PAGES: Final = 10  # of a list with a filter that the store does not know
-_RUNS: Final = "runs"
-_STEPS: Final = "steps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +45,26 @@ _ALWAYS: Final = Span()
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run as a list shows it. `status` is the one that a reader sees."""
+    """A run as a list shows it. `status` is the one that a reader sees; `code` is that of what
+    the run failed of, or of a live run's `last_error`.
+    """
 
     head: Head
     status: Status
     position: int
     last_error: str | None
+    code: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class RunDetail:
-    """A run with its first steps. `input` and `output` are compact JSON, times in ms."""
+    """A run with its first steps. `input` and `output` are compact JSON, times in ms.
+
+    `parent_workflow`: of its parent, None where there is none, or none that can be read any more.
+    """
 
     run: RunRow
+    parent_workflow: str | None
     input: bytes
     output: bytes | None
     compensation: Compensation
@@ -104,7 +109,8 @@ class Queries:
         A page of a filtered list may hold fewer than `limit`; only the cursor None ends it.
         Problem: `not_found` for no such workflow, `invalid_request` for the cursor.
         """
-        before = min(filter(None, (_run_place(given), _first_id(created.end))), default=None)
+        of = listing("runs", project, workflow, status, created.begin, created.end)
+        before = min(filter(None, (_run_place(of, given), _first_id(created.end))), default=None)
         oldest = _first_id(created.begin) or ""
         self._workflows.newest(project, workflow)
         # Stores do not know `running`: it is any live status with a lease in force.
@@ -120,10 +126,10 @@ class Queries:
                 if status in (None, head.shown_status(now)):
                     found.append(_row(head, journal_of(head), now))
                     if len(found) == limit:
-                        return found, cursor(_RUNS, before) if count < len(heads) else None
+                        return found, cursor(of, before) if count < len(heads) else None
             if len(heads) <= limit:
                 return found, None
-        return found, cursor(_RUNS, str(before))
+        return found, cursor(of, str(before))
 
     def detail(self, project: str, workflow: str, run_id: str, wait: int = 0) -> RunDetail:
         """A run, at once, or when it has ended or `wait` seconds are over.
@@ -141,6 +147,7 @@ class Queries:
         steps, steps_cursor = self._page(read, None, limits.MAX_STEPS_IN_DETAIL)
         return RunDetail(
             run=_row(head, run.journal, now),
+            parent_workflow=self._workflow(head.parent),
             input=head.input if head.input is not None else self._reader.blob(head, "input"),
             output=self._reader.run_output(head, run.definition, run.records),
             compensation=compensation(run),
@@ -170,7 +177,7 @@ class Queries:
         self, project: str, workflow: str, run_id: str, given: str | None, limit: int
     ) -> tuple[Sequence[StepRow], str | None]:
         """The steps of a run in definition order, and the cursor of the next page."""
-        after = number_place(_STEPS, given)
+        after = number_place(_steps(run_id), given)
         head = self._find(project, workflow, run_id)
         return self._page(self._read(head, self._clock.now()), after, limit)
 
@@ -183,6 +190,15 @@ class Queries:
                 "not_found", f"there is no run {excerpt(run_id)} of workflow {excerpt(workflow)}"
             )
         return head
+
+    def _workflow(self, run_id: str | None) -> str | None:
+        if run_id is None:
+            return None
+        try:
+            head = repeat(self._clock, lambda: self._runs.get(run_id))
+        except NewerFormat:
+            return None
+        return None if head is None else head.workflow
 
     def _read(self, head: Head, now: int) -> _Read:
         journal = journal_of(head)
@@ -201,7 +217,7 @@ class Queries:
         self, read: _Read, after: int | None, limit: int
     ) -> tuple[Sequence[StepRow], str | None]:
         rows = [row for row in read.rows if after is None or _place(row) > after]
-        shown, following = page(_STEPS, rows, limit, _place, _size)
+        shown, following = page(_steps(read.progress.head.run_id), rows, limit, _place, _size)
         return [self._with_output(read.progress, row) for row in shown], following
 
     def _with_output(self, run: Progress, row: StepRow) -> StepRow:
@@ -211,6 +227,10 @@ class Queries:
         step = run.definition.flat[row.record.ordinal]
         found = self._reader.output(run.head, run.definition, run.records, step, output)
         return replace(row, output=found)
+
+
+def _steps(run_id: str) -> str:
+    return listing("steps", run_id)
 
 
 def _place(row: StepRow) -> int:
@@ -229,7 +249,21 @@ def _size(row: StepRow) -> int:
 
 
 def _row(head: Head, journal: Journal, now: int) -> RunRow:
-    return RunRow(head, head.shown_status(now), journal.position, last_error(head, journal))
+    return RunRow(
+        head,
+        head.shown_status(now),
+        journal.position,
+        last_error(head, journal),
+        _last_code(head, journal),
+    )
+
+
+def _last_code(head: Head, journal: Journal) -> str | None:
+    """The code of what `last_error` tells. A rollback that stopped leaves that of the step."""
+    if journal.failure is not None:
+        return journal.failure.code
+    opened = journal.open if head.live else ()
+    return next((record.code for record in opened if record.error), None)
 
 
 def _first_id(at: int | None) -> str | None:
@@ -240,8 +274,8 @@ def _first_id(at: int | None) -> str | None:
     return f"{ms[:8]}-{ms[8:]}-0000-0000-000000000000"
 
 
-def _run_place(given: str | None) -> str | None:
-    place = text_place(_RUNS, given)
+def _run_place(of: str, given: str | None) -> str | None:
+    place = text_place(of, given)
     if place is not None and _RUN_ID.fullmatch(place) is None:
         raise foreign()
     return place

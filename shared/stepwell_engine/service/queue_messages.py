@@ -7,13 +7,14 @@ from stepwell_engine import limits
 from stepwell_engine.core.excerpt import excerpt
 from stepwell_engine.errors import Problem
 from stepwell_engine.ports import Clock, Message, Queues
-from stepwell_engine.service.cursors import any_place, foreign, from_url, page, to_url
+from stepwell_engine.service.cursors import any_place, foreign, from_url, listing, page, to_url
 
 
 class QueueMessages:
     """Lists, sends, receives and deletes messages. All raise Problem `not_found` for no queue.
 
-    A receipt is handed out as URL-safe text, because it stands in a path.
+    A receipt is handed out as URL-safe text, because it stands in a path, and names its queue: the
+    queue's own may be one of another queue, too.
     """
 
     def __init__(self, queues: Queues, clock: Clock) -> None:
@@ -24,7 +25,7 @@ class QueueMessages:
         self, project: str, queue: str, given: str | None, limit: int, archived: bool
     ) -> tuple[Sequence[Message], str | None]:
         """Messages in order, without receiving them, and the cursor of the next page."""
-        of = "archived" if archived else "messages"
+        of = listing("messages", project, queue, archived)
         after = any_place(of, given)
         try:
             found = self._queues.peek(project, queue, after, limit + 1, archived)
@@ -52,16 +53,20 @@ class QueueMessages:
             taken = self._queues.receive(project, queue, limit, self._clock.now())
         except KeyError:
             raise _unknown(queue) from None
-        return [replace(one, receipt=to_url(one.receipt)) for one in taken]
+        name = _receipts(project, queue)
+        return [replace(one, receipt=to_url(name + one.receipt)) for one in taken]
 
     def delete(self, project: str, queue: str, receipt: str) -> None:
         """Delete a received message. Problem `not_found` if the receipt is not its newest."""
+        name = _receipts(project, queue)
         try:
-            own = from_url(receipt)
+            given = from_url(receipt)
         except ValueError:
-            own = ""
+            given = ""
         try:
-            removed = bool(own) and self._queues.remove(project, queue, own)
+            removed = given.startswith(name) and self._queues.remove(
+                project, queue, given.removeprefix(name)
+            )
         except KeyError:
             raise _unknown(queue) from None
         if not removed:
@@ -70,6 +75,10 @@ class QueueMessages:
                 "no message of this queue has this receipt: the message was deleted, or received "
                 "again since, which gave it another one",
             )
+
+
+def _receipts(project: str, queue: str) -> str:
+    return listing("receipts", project, queue)
 
 
 def _unknown(queue: str) -> Problem:

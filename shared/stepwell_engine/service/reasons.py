@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from stepwell_engine import limits
 from stepwell_engine.core.definition import ACTION_KINDS, Kind, Step
 from stepwell_engine.core.effects import Effect
 from stepwell_engine.core.journal import Record
@@ -18,15 +19,19 @@ def reason(run: Progress) -> str | None:
     if not head.live:
         return None
     if head.token is not None and not run.held:
-        return "its worker was lost: another one takes over within a minute or two"
+        # The loss counts once the run is claimed again.
+        lost = head.lost + 1
+        times = "" if lost == 1 else f" {lost} times"
+        takes_over = "another one takes over within a minute or two"
+        return f"its worker was lost{times}: {takes_over}{_turns(lost)}"
     todo = run.todo()
     if not todo:
         return _standing(run)
     due = run.due()
     if due and run.held:
-        return f"running {_names(run, due)}{_losses(head.lost)}"
+        return f"running {_names(run, due)}{_losses(run)}"
     if due:
-        return f"waiting for a worker to go on at {_names(run, due)}{_losses(head.lost)}"
+        return f"waiting for a worker to go on at {_names(run, due)}{_losses(run)}"
     first = min(todo, key=lambda one: run.records[one.key].next_at or 0)
     at = iso(run.records[first.key].next_at or 0)
     others = len(todo) - 1
@@ -34,20 +39,32 @@ def reason(run: Progress) -> str | None:
     return f"retrying {_name(first)} at {at}, {_tries(run, first)}{later}"
 
 
-def _losses(lost: int) -> str:
+def _losses(run: Progress) -> str:
+    lost = run.head.lost
     if not lost:
         return ""
-    return f"; its worker was lost {'once' if lost == 1 else f'{lost} times'}"
+    told = f"; its worker was lost {'once' if lost == 1 else f'{lost} times'}"
+    return told if run.held else told + _turns(lost)
+
+
+def _turns(lost: int) -> str:
+    """What else a run waits for that may itself be what its workers were lost of."""
+    if lost < limits.SUSPECT_LOST:
+        return ""
+    return ", and where workers share a process, runs that lost theirs so often go on one at a time"
 
 
 def _standing(run: Progress) -> str:
     """Where no action is the run's turn: a sleep, a wait, a child run, a beginning or an end."""
     step = run.current()
     if step is None or step.kind in ACTION_KINDS or step.kind is Kind.JOIN:
-        return "ending" if run.held else "waiting for a worker to end it"
+        return f"{'ending' if run.held else 'waiting for a worker to end it'}{_losses(run)}"
     record = run.records.get((step.ordinal, False))
     if record is None or record.next_at is None or record.next_at <= run.now:
-        return f"{'going on' if run.held else 'waiting for a worker to go on'} at step {step.key}"
+        going_on = "going on" if run.held else "waiting for a worker to go on"
+        return f"{going_on} at step {step.key}{_losses(run)}"
+    if record.status is StepStatus.PENDING:
+        return f'starting run {record.child} of workflow "{step.target}"{_losses(run)}'
     return _waiting(step, record, iso(record.next_at))
 
 
@@ -59,8 +76,6 @@ def _waiting(step: Step, record: Record, at: str) -> str:
     if record.status is StepStatus.RETRYING:
         tries = f"attempt {record.attempt + 1} of {step.max_attempts}"
         return f"retrying step {step.key} at {at}, {tries}"
-    if record.status is StepStatus.PENDING:
-        return f'starting run {record.child} of workflow "{step.target}"'
     return f'waiting for run {record.child} of workflow "{step.target}", until {at}'
 
 

@@ -15,7 +15,7 @@ from stepwell_engine.core.fields import FUNCTION_NAME, QUEUE_NAME, Name
 from stepwell_engine.core.fields import target as target_fault
 from stepwell_engine.errors import Problem
 from stepwell_engine.ports import Catalog, Clock, Queues, Resource, Secrets
-from stepwell_engine.service.cursors import page, text_place
+from stepwell_engine.service.cursors import listing, page, text_place
 
 QUEUE: Final = "queue"
 FUNCTION: Final = "function"
@@ -146,8 +146,9 @@ class Resources:
         self, project: str, kind: str, given: str | None, limit: int
     ) -> tuple[Sequence[Resource], str | None]:
         """The resources of a kind by name, and the cursor of the next page."""
-        found = self._catalog.resources(project, kind, text_place(kind, given), limit + 1)
-        return page(kind, found, limit, lambda one: one.name)
+        of = listing(kind, project)
+        found = self._catalog.resources(project, kind, text_place(of, given), limit + 1)
+        return page(of, found, limit, lambda one: one.name)
 
     def drop(self, project: str, kind: str, name: str) -> None:
         """Delete a resource; a queue goes with its messages. Problem `not_found`."""

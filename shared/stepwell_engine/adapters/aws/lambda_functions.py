@@ -61,9 +61,9 @@ def invoke_later(clients: Clients, arn: str, event: bytes) -> bool:
 
 
 def _read(stream: Any) -> bytes:
-    """The answer's body, or its first MAX_OUTPUT + 1 bytes."""
+    """The answer's body, or its first MAX_RAW_OUTPUT + 1 bytes."""
     try:
-        body: bytes = stream.read(limits.MAX_OUTPUT + 1)
+        body: bytes = stream.read(limits.MAX_RAW_OUTPUT + 1)
     finally:
         stream.close()
     return body

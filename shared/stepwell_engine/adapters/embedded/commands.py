@@ -16,7 +16,7 @@ from stepwell_engine.adapters.acts import (
     is_shortage,
     output_from,
     timed_out,
-    too_large,
+    too_long,
 )
 from stepwell_engine.core import jsonvalue
 from stepwell_engine.core.outcome import Act, Failed, NotTried, Outcome
@@ -64,8 +64,8 @@ class Commands:
                 talk.run(deadline)
             except TimeoutError:
                 return timed_out(what, act.timeout)
-        if len(talk.stdout) > limits.MAX_OUTPUT:
-            return too_large(f"what {what} printed")
+        if len(talk.stdout) > limits.MAX_RAW_OUTPUT:
+            return too_long(f"what {what} printed")
         if process.returncode:
             return Failed(f"{what} {_ended(process.returncode)}{_tail(talk.stderr)}")
         return output_from(bytes(talk.stdout), f"what {what} printed")
@@ -94,7 +94,7 @@ class _Talk:
     def run(self, deadline: float) -> None:
         """Until the process has ended, or has printed too much. TimeoutError at the deadline."""
         while self._process.poll() is None:
-            if len(self.stdout) > limits.MAX_OUTPUT:
+            if len(self.stdout) > limits.MAX_RAW_OUTPUT:
                 return
             left = deadline - time.monotonic()
             if left <= 0:

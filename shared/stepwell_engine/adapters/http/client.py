@@ -24,13 +24,14 @@ _MAX_DIGITS: Final = 10  # 300 years: more is as good as that
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A 2xx answer. `body` is cut after MAX_OUTPUT + 1 bytes; what came soon of one that is not
-    needed. `where` names the request.
+    """A 2xx answer. `body` is cut after MAX_RAW_OUTPUT + 1 bytes; what came soon of one that is not
+    needed. `where` names the request, `encoding` is the Content-Encoding, "" for none.
     """
 
     status: int
     body: bytes
     where: str
+    encoding: str = ""
 
 
 class HttpClient:
@@ -84,7 +85,10 @@ class HttpClient:
             return Failed(f"{_where(url)} failed: TLS: {error}")
         except requests.ConnectionError as error:
             return Failed(f"{_where(url)} failed: {error}")
-        answer = Answer(response.status_code, response.content, _where(url))
+        encoding = response.headers.get("content-encoding", "").strip()
+        if encoding.lower() == "identity":
+            encoding = ""
+        answer = Answer(response.status_code, response.content, _where(url), encoding)
         if requests.codes.ok <= answer.status < requests.codes.multiple_choices:
             return answer
         return self._refused(answer, response.headers)

@@ -25,8 +25,8 @@ from stepwell_engine.adapters.acts import is_shortage
 from stepwell_engine.adapters.http import sockets
 from stepwell_engine.adapters.http.egress import Network, Resolver, Target, check
 
-# One byte more than a step may return, so that a body which is too large is seen to be.
-_MAX_BODY: Final = limits.MAX_OUTPUT + 1
+# One byte more than a function may send, so that a body which is too large is seen to be.
+_MAX_BODY: Final = limits.MAX_RAW_OUTPUT + 1
 # What is read of a body that nobody needs, to quote it and to use the connection again.
 _MAX_GLANCE: Final = 64 * limits.KIB
 _GLANCE_SECONDS: Final = 1.0
@@ -93,8 +93,8 @@ class GuardedAdapter(BaseAdapter):
         proxies: Mapping[str, str] | None = None,  # noqa: ARG002
     ) -> requests.Response:
         """One exchange, within `timeout` seconds in all. The body of a success is there in whole,
-        or its first MAX_OUTPUT + 1 bytes. Of any other answer, and with `stream` of every one, it
-        is what came of it within a second: how it goes on, or breaks off, decides nothing.
+        or its first MAX_RAW_OUTPUT + 1 bytes. Of any other answer, and with `stream` of every one,
+        it is what came of it within a second: how it goes on, or breaks off, decides nothing.
         The other arguments are those of `requests`, without effect.
         """
         deadline = time.monotonic() + timeout

@@ -1,10 +1,14 @@
 """Functions by URL."""
 
+from typing import Final
+
 from stepwell_engine.adapters.acts import event_of, output_from
 from stepwell_engine.adapters.http.client import Answer, HttpClient
 from stepwell_engine.adapters.http.webhook import IDEMPOTENCY_KEY
 from stepwell_engine.core import jsonvalue
-from stepwell_engine.core.outcome import Act, Outcome
+from stepwell_engine.core.outcome import Act, Failed, Outcome
+
+_SHOWN: Final = 60  # characters of a header
 
 
 class UrlFunctions:
@@ -19,4 +23,10 @@ class UrlFunctions:
         answer = self._client.post(url, headers, jsonvalue.encode(event_of(act)), act.timeout)
         if not isinstance(answer, Answer):
             return answer
-        return output_from(answer.body, f"what {answer.where} answered with {answer.status}")
+        what = f"what {answer.where} answered with {answer.status}"
+        if answer.encoding and answer.body:
+            return Failed(
+                f"{what} has the Content-Encoding {answer.encoding[:_SHOWN]}: it must have none, "
+                "as Accept-Encoding: identity asks for"
+            )
+        return output_from(answer.body, what)
