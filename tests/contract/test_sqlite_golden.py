@@ -5,6 +5,7 @@ A change that breaks this breaks the files of people who upgrade: it needs a new
 
 import json
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,10 @@ from stepwell_engine.core.run import Blob, Head, Mail, Status
 from stepwell_engine.ports import Delivered, Done, Published
 from tests.contract.homes import SqliteHome
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "sqlite_rows.json"
+FOLDER = Path(__file__).parents[1] / "golden"
+GOLDEN = FOLDER / "sqlite_rows.json"
+COLUMNS = 'SELECT name, type, "notnull" FROM pragma_table_info(?)'
+OLDER = FOLDER / "sqlite_version_1.sql"
 TABLES = ("heads", "mail", "deliveries", "blobs", "keys", "queues", "messages", "published")
 
 CREATED = Head(
@@ -29,6 +33,7 @@ CREATED = Head(
     wake_at=1_800_000_000_004,
     token="aaaaaaaaaaaa",
     until=1_800_000_000_005,
+    claimed_at=1_800_000_000_015,
     revision=6,
     commit=7,
     lost=8,
@@ -43,6 +48,7 @@ CREATED = Head(
     parent="01890000-0000-7000-8000-00000000000b",
     depth=1,
     owes=True,
+    cascade=True,
 )
 SIGNAL = Mail("signal", "approved", 1_800_000_000_014, b"null")
 HEAD = replace(
@@ -101,13 +107,35 @@ def test_rows_of_the_golden_file_are_read(path: Path) -> None:
         for row in content:
             insert(connection, table, row)
     connection.close()
+    check_read(path, HEAD)
 
+
+def test_a_file_of_version_1_is_upgraded(path: Path) -> None:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.executescript(OLDER.read_text())
+    connection.close()
+    check_read(path, replace(HEAD, claimed_at=0, cascade=False))
+    assert shape(path) == shape(path.with_name("new"))
+
+
+def shape(path: Path) -> tuple[int, dict[str, set[tuple[str, str, int]]]]:
+    """The version of a file, and its columns: name, type, whether they must be set."""
+    SqliteHome(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        columns = {
+            table: set(connection.execute(COLUMNS, (table,))) for (table,) in tables.fetchall()
+        }
+        return connection.execute("PRAGMA user_version").fetchone()[0], columns
+
+
+def check_read(path: Path, head: Head) -> None:
     home = SqliteHome(path)
-    assert home.runs.get(HEAD.run_id) == HEAD
-    assert home.runs.by_key("shop", "order", "order-17") == HEAD
+    assert home.runs.get(head.run_id) == head
+    assert home.runs.by_key("shop", "order", "order-17") == head
     assert home.runs.blob(HEAD.run_id, BLOB.name) == BLOB.data
     again = home.runs.deliver(HEAD.run_id, "m4", SIGNAL, 0, None, "approval-42")
-    assert again == Delivered(HEAD, SIGNAL.at)
+    assert again == Delivered(head, SIGNAL.at)
     (message,) = home.queues.peek("shop", "orders", None, 10, False)
     assert (message.body, message.receives) == (b'{"order":18}', 1)
     assert home.queues.remove("shop", "orders", "1.1")

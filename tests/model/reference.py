@@ -81,12 +81,13 @@ class _Run:
         mine = [one for one in scenario.events if one.path == path and one.at >= start]
         cancels = [_Stop(one.at, one.cascade) for one in mine if one.signal is None]
         self.stop = min([*cancels, *([stop] if stop else [])], key=lambda one: one.at, default=None)
-        # A key stands for one signal: that which came first.
-        keys = [one.key for one in mine]
+        # A key stands for one signal of a name: that which came first.
+        keys = [(one.signal, one.key) for one in mine]
         self.signals = [
             one
             for index, one in enumerate(mine)
-            if one.signal is not None and (one.key is None or one.key not in keys[:index])
+            if one.signal is not None
+            and (one.key is None or (one.signal, one.key) not in keys[:index])
         ]
         self.rows: dict[str, Row] = {}
         self.spent = 0
@@ -207,7 +208,7 @@ class _Run:
         deadline = self.now + round(1000 * step.get("timeout_seconds", DEFAULT_CHILD_SECONDS))
         row.child = (*self.path, (row.key, row.attempt))
         if self.stop is None or deadline <= self.stop.at:
-            stop: _Stop | None = _Stop(deadline)  # given up: cancelled
+            stop: _Stop | None = _Stop(deadline, cascade=True)  # given up, with all below
         else:
             # Its parent is cancelled before: only `cascade` reaches the child, which else lives on.
             stop = self.stop if self.stop.cascade else None

@@ -1,5 +1,8 @@
 """Sub-workflows: a parent, its children, and what passes between them."""
 
+import contextlib
+from collections.abc import Callable
+
 import pytest
 
 from stepwell_engine import limits
@@ -7,9 +10,11 @@ from stepwell_engine.core.definition import Kind, Step
 from stepwell_engine.core.outcome import Failed, Succeeded
 from stepwell_engine.core.run import Status, StepStatus
 from stepwell_engine.core.subworkflow import ChildResult, letter_of
+from stepwell_engine.errors import Unavailable
 from stepwell_engine.ports import Refused, Written
 from stepwell_engine.service.records import RunReader
-from tests.service.world import World, void
+from stepwell_engine.service.sweep import Sweep
+from tests.service.world import START, World, void
 
 
 def call(ordinal: int, target: str, attempts: int = 2, timeout: int = 60_000) -> Step:
@@ -120,7 +125,7 @@ def test_a_child_that_ends_while_it_is_given_up_has_its_result_recorded(
     world.clock.at += 60_000
     cancel = world.runs.cancel
 
-    def after_its_end(target: str, now: int, cascade: bool) -> Written:
+    def after_its_end(target: str, now: int, cascade: bool = False) -> Written:
         monkeypatch.setattr(world.runs, "cancel", cancel)
         world.advance.run(child.run_id, "demo", 60_000)
         written = cancel(target, now, cascade)
@@ -173,14 +178,90 @@ def test_a_target_that_does_not_exist_fails_at_once() -> None:
 def test_cancelling_a_parent_stops_its_child_only_if_asked(cascade: bool, status: str) -> None:
     world, run_id = family(call(0, "grandchild"))
     world.add("grandchild", nap(0, 10_000))
-    for _ in range(3):
-        hint = world.hints.pop_due(world.clock.at)
-        assert hint is not None
-        world.turn(hint.run_id)
+    follow(world, 3)
     world.controls.cancel("demo", "orders", run_id, cascade)
     world.drain()
     assert [one.status for one in world.children("child")] == [status]
     assert [one.status for one in world.children("grandchild")] == [status]
+
+
+@pytest.mark.parametrize("survived", [0, 1, 2, 3, 4])
+def test_a_cascade_that_a_crash_cuts_short_reaches_every_child_all_the_same(
+    survived: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`survived` calls of the store are made after the first cancel, then the process is gone."""
+    world, run_id = family(call(0, "grandchild"))
+    world.add("grandchild", nap(0, 10_000))
+    follow(world, 3)
+    left = survived + 1
+
+    def counted(method: Callable[..., object]) -> Callable[..., object]:
+        def call(*arguments: object) -> object:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                die()
+            return method(*arguments)
+
+        return call
+
+    with monkeypatch.context() as patched, contextlib.suppress(KeyboardInterrupt):
+        for name in ("cancel", "deliver", "paid"):
+            patched.setattr(world.runs, name, counted(getattr(world.runs, name)))
+        world.controls.cancel("demo", "orders", run_id, cascade=True)
+    void(list(world.delays()))
+    settle_debts(world)
+    family_of = (world.head(run_id), *world.children("child"), *world.children("grandchild"))
+    assert [(one.status, one.owes) for one in family_of] == [(Status.CANCELLED, False)] * 3
+
+
+def test_a_cascade_that_the_store_does_not_carry_out_at_once_is_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, run_id = family(nap(0, 10_000))
+    follow(world, 2)
+    cancel = world.runs.cancel
+
+    def down_for_children(target: str, now: int, cascade: bool = False) -> Written:
+        if target != run_id:
+            raise Unavailable("down")
+        return cancel(target, now, cascade)
+
+    monkeypatch.setattr(world.runs, "cancel", down_for_children)
+    world.controls.cancel("demo", "orders", run_id, cascade=True)
+    monkeypatch.setattr(world.runs, "cancel", cancel)
+    assert [one.status for one in world.children("child")] == [Status.SLEEPING]
+    world.drain()
+    assert [one.status for one in world.children("child")] == [Status.CANCELLED]
+
+
+def follow(world: World, hints: int) -> None:
+    """The next hints, one after the other."""
+    for _ in range(hints):
+        hint = world.hints.pop_due(world.clock.at)
+        assert hint is not None
+        world.turn(hint.run_id)
+
+
+def settle_debts(world: World) -> None:
+    """What the tick and its hints do, without any other hint."""
+    sweep = Sweep(world.runs, world.hints, world.clock, 0)
+    for _ in range(5):
+        sweep.tick()
+        follow(world, len(list(world.runs.due(world.clock.at, None, 10)[0])))
+
+
+def test_a_child_that_is_given_up_is_cancelled_with_all_that_it_started() -> None:
+    """Else a retry would leave two grandchildren running."""
+    world = World(call(0, "child", attempts=2, timeout=5_000))
+    world.add("child", call(0, "grandchild", timeout=600_000))
+    world.add("grandchild", nap(0, 60_000))
+    run_id = world.start()
+    world.drain()
+    assert world.head(run_id).status is Status.FAILED
+    statuses = [one.status for one in (*world.children("child"), *world.children("grandchild"))]
+    assert statuses == [Status.CANCELLED] * 4
+    assert world.children("grandchild")[0].ended_at == START + 5_000
 
 
 def test_a_crash_between_the_record_and_the_start_of_a_child_starts_that_very_child(

@@ -258,3 +258,41 @@ def test_a_joins_output_is_put_together_when_it_is_read() -> None:
     records = world.journal(run_id).records
     assert replace(records[-1], output=None) != records[-1]
     assert isinstance(records[-1].output, Joined)
+
+
+def crash(world: World, run_id: str) -> int:
+    """Advance a run until no process dies of it any more; how many died."""
+    for died in range(50):
+        try:
+            world.turn(run_id)
+        except KeyboardInterrupt:
+            world.clock.at += limits.LEASE + limits.CLOCK_MARGIN + 1
+        else:
+            return died
+    raise AssertionError("processes die of it for ever")
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_a_step_that_lost_its_worker_too_often_is_unwound_like_any_other(parallel: bool) -> None:
+    """The lost workers count against that step alone, not against what undoes the others."""
+    world = World(action(0), *(fan(2, first=1) if parallel else (action(1),)))
+    script = Script(world)
+    run_id = world.start()
+    world.during = lambda act: die() if act.step in {"s1", "s3"} else None
+    crashes = crash(world, run_id)
+    assert drive(world, run_id) is Status.FAILED
+    found = statuses(world, run_id)
+    assert found["compensate:s0"] is StepStatus.SUCCEEDED
+    assert [key for key, status in found.items() if status is StepStatus.FAILED] == (
+        ["s3", "join1"] if parallel else ["s1"]
+    )
+    assert ("compensate:s2" in found) is parallel
+    assert crashes == limits.MAX_LOST_IN_A_ROW + (limits.SUSPECT_LOST if parallel else 0)
+    assert script.seen[-1] == "compensate:s0"
+    failure = world.journal(run_id).failure
+    assert failure is not None
+    assert (failure.code, failure.stuck) == ("child_failed" if parallel else "worker_lost", False)
+
+
+def die() -> None:
+    raise KeyboardInterrupt

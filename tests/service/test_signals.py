@@ -78,3 +78,15 @@ def test_the_idempotency_key_limit(size: int, ok: bool) -> None:
     else:
         with pytest.raises(Problem, match="invalid_request"):
             send(world, run_id, key="k" * size)
+
+
+def test_the_same_key_under_another_name_is_another_signal() -> None:
+    world = World(
+        Step(0, "a", Kind.WAIT_FOR_SIGNAL, signal="go", timeout=99_000),
+        Step(1, "b", Kind.WAIT_FOR_SIGNAL, signal="on", timeout=99_000),
+    )
+    run_id = world.start()
+    first, second = send(world, run_id, "go", b"1", "k"), send(world, run_id, "on", b"2", "k")
+    assert first.id != second.id
+    assert world.turn(run_id).status is Status.SUCCEEDED
+    assert [one.output for one in world.journal(run_id).records] == [b"1", b"2"]

@@ -18,6 +18,7 @@ from tests.sim.ledger import (
     read_records,
     ready_from,
     refer,
+    told_in_flight,
     turn,
 )
 from tests.sim.letters import check_mail, check_parked
@@ -331,6 +332,9 @@ class Checks:
         execution = Execution(act.ordinal, act.undo, act.attempt, token, now + act.timeout)
         ledger.executions.append(execution)
         ledger.airborne.append(execution)
+        told, flying = told_in_flight(ledger, now + SKEW), ledger.in_flight(token)
+        if ledger.head.live and not flying <= told:
+            raise Violation(2, f"{flying} are in flight, a reader is told {told}")
         return execution
 
     def begins(self, run_id: str, token: str) -> None:

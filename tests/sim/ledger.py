@@ -8,6 +8,7 @@ from stepwell_engine.core.definition import ACTION_KINDS, Definition, Kind, Step
 from stepwell_engine.core.journal import Joined, Journal, Output, Record, Stored
 from stepwell_engine.core.outcome import NotTried, Outcome
 from stepwell_engine.core.run import Blob, Head, Mail, StepStatus
+from stepwell_engine.service.progress import Progress
 from tests.sim.scheduler import Violation
 
 SKEW = 900  # a clock is off by at most this, either way, in ms
@@ -145,6 +146,17 @@ class Ledger:
             flying=tuple(one for one in mine if not one.seen),
             known=tuple(one for one in mine if one.seen),
         )
+
+    def in_flight(self, token: str) -> set[Effect]:
+        """What the holder of a lease has begun and not recorded."""
+        return {one.effect for one in self.airborne if one.token == token}
+
+
+def told_in_flight(ledger: Ledger, now: int) -> set[Effect]:
+    """What somebody who reads the run is told to be in flight."""
+    records = ledger.records | {one.effect: one for one in ledger.journal.open}
+    run = Progress(ledger.definition, ledger.head, ledger.journal, records, now)
+    return {one.key for one in run.due()}
 
 
 def outstanding(ledger: Ledger, index: int) -> list[Effect]:

@@ -126,7 +126,7 @@ class TellsAndCancelsNobody(Children):
 
 
 class TakesNothingBack(Children):
-    def take_back(self, head: Head, journal: Journal) -> None:
+    def take_back(self, journal: Journal) -> None:
         """The child goes on."""
 
 

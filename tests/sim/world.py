@@ -10,6 +10,7 @@ from stepwell_engine.adapters.memory.hints import MemoryDispatcher
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.limits import MAX_ACTION_TIMEOUT, SECOND
 from stepwell_engine.service import advance as advances
+from stepwell_engine.service import controls
 from stepwell_engine.service import hold as holds
 from stepwell_engine.service.advance import Advance
 from stepwell_engine.service.children import Children
@@ -162,8 +163,8 @@ class World:
             )
             starts = engine.starts(runs, catalog, dispatcher, clock, ids)
             sweep = Sweep(runs, dispatcher, clock, self._period + _LATEST_TICK)
-            controls = Controls(runs, catalog, dispatcher, clock, ids)
-            hosts.append(Host(clock, advance, starts, controls, sweep))
+            control = Controls(runs, catalog, dispatcher, clock, ids)
+            hosts.append(Host(clock, advance, starts, control, sweep))
         return hosts
 
     def run(self) -> None:
@@ -173,6 +174,7 @@ class World:
         self.scheduler.at(EPOCH + self._period, self._tick)
         with (
             patch.object(advances.log, "disabled", True),
+            patch.object(controls.log, "disabled", True),
             patch.object(holds.log, "disabled", True),
         ):
             self.scheduler.run(_MOST_EVENTS)

@@ -10,7 +10,7 @@ from stepwell_engine import limits
 from stepwell_engine.core.definition import Step
 from stepwell_engine.core.instructions import Park, Perform, Scene, Turn
 from stepwell_engine.core.journal import Journal, Record
-from stepwell_engine.core.run import Status, StepStatus
+from stepwell_engine.core.run import Head, Status, StepStatus
 from stepwell_engine.core.transitions import (
     act,
     breach_ceiling,
@@ -34,7 +34,7 @@ class Effect:
 
 
 def attempt_all(scene: Scene, journal: Journal, todo: Sequence[Effect]) -> Turn:
-    """Try what can be tried now, at most CHILDREN_AT_ONCE at once; park if nothing can.
+    """Try what can be tried now, as many as may be at once; park if nothing can.
 
     `todo` is not empty. A new act begins only once the outcome that made room for it is recorded;
     what could be tried first is: so a reader of the journal can tell what is in flight.
@@ -47,13 +47,21 @@ def attempt_all(scene: Scene, journal: Journal, todo: Sequence[Effect]) -> Turn:
     idle = [one for one in todo if one.key not in scene.flying]
     backing = {one.key: opened for one in idle if (opened := _backing_off(scene, journal, one))}
     ready = in_turn(journal.opened, (one for one in idle if one.key not in backing))
-    room = limits.CHILDREN_AT_ONCE - len(scene.flying)
+    room = at_once(scene.head) - len(scene.flying)
     room = min(room, limits.MAX_RUN_ATTEMPTS - journal.attempts - len(scene.flying))
     acts = tuple(act(scene, one.step, journal.opened(*one.key), one.undo) for one in ready[:room])
     soonest = min(map(ends, backing.values()), default=None)
     if acts or scene.flying:
         return Turn(journal, Perform(acts, soonest if room > len(acts) else None))
     return Turn(journal, Park(Status.PENDING, soonest or scene.now))
+
+
+def at_once(head: Head) -> int:
+    """How many actions of a run may be in flight.
+
+    One, once its workers were lost again and again: so the one that is to blame is found.
+    """
+    return 1 if head.lost >= limits.SUSPECT_LOST else limits.CHILDREN_AT_ONCE
 
 
 def in_turn(

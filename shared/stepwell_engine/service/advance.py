@@ -141,7 +141,7 @@ class Advance:
         if head.until + limits.CLOCK_MARGIN >= now:
             return
         journal = journal_of(head)
-        self._children.take_back(head, journal)
+        self._children.take_back(journal)
         try:
             definition = self._versions.load(head.project, head.workflow, head.version)
         except (StepwellError, ValueError):

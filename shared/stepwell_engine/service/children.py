@@ -73,21 +73,22 @@ class Children:
         return None
 
     def abandon(self, child: str, now: int) -> ChildResult:
-        """Cancel a child as of `now`; its result if it ended before."""
+        """Cancel a child as of `now`, with all that it started; its result if it ended before."""
         head = self._stop(child, now)
         return ChildResult(Status.CANCELLED, now) if head is None else self.result(head)
 
-    def take_back(self, head: Head, journal: Journal) -> None:
+    def take_back(self, journal: Journal) -> None:
         """Cancel the child that a cancelled run was about to start, if it did.
 
         Nobody else can: it may have been started after the cancel, and is not recorded.
         """
         for record in journal.open:
             if record.child is not None and record.status is StepStatus.PENDING:
-                self._stop(record.child, self._clock.now(), head.cascade)
+                self._stop(record.child, self._clock.now())
 
-    def _stop(self, child: str, now: int, cascade: bool = False) -> Head | None:
-        written = repeat(self._clock, lambda: self._runs.cancel(child, now, cascade))
+    def _stop(self, child: str, now: int) -> Head | None:
+        """Nobody waits for what it started, either."""
+        written = repeat(self._clock, lambda: self._runs.cancel(child, now, cascade=True))
         if isinstance(written, Done):
             self._dispatcher.hint(child, written.head.project)
         return written.head
@@ -98,7 +99,7 @@ class Children:
             return
         if head.cascade:
             for child in live_children(journal_of(head)):
-                stopped = self._stop(child, self._clock.now(), cascade=True)
+                stopped = self._stop(child, self._clock.now())
                 if stopped is not None:
                     self.pay(stopped)
         if head.parent is not None:

@@ -323,7 +323,7 @@ class Hold:
                 tried.finished,
                 at,
             )
-        self._tools.children.take_back(head, journal)
+        self._tools.children.take_back(journal)
         journal = stop(self._definition, journal, at)
         packed = journals.pack(journal, head.created_at, self._token, head.writes)
         commit = Commit(

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
-from stepwell_engine import limits
 from stepwell_engine.core.compensate import ALL_UNDONE, compensations
 from stepwell_engine.core.definition import ACTION_KINDS, Definition, Kind, Step
-from stepwell_engine.core.effects import Effect, in_turn
+from stepwell_engine.core.effects import Effect, at_once, in_turn
 from stepwell_engine.core.instructions import EffectKey
 from stepwell_engine.core.journal import Journal, Record
 from stepwell_engine.core.run import Head, Status, StepStatus
@@ -82,7 +81,7 @@ class Progress:
         # A worker begins nothing once the run is cancelled.
         at = self.now if self.head.live else self.head.ended_at or self.now
         ready = [one for one in self.todo() if self._next_at(one) <= at]
-        return in_turn(self._record, ready)[: limits.CHILDREN_AT_ONCE]
+        return in_turn(self._record, ready)[: at_once(self.head)]
 
     def begun(self) -> dict[EffectKey, int]:
         """When the actions in flight began, where that can be told.
@@ -105,7 +104,7 @@ class Progress:
             else:
                 since = max(since, record.finished_at or 0)
         room = sorted(at for at in room if at >= since)
-        begun = [since] * limits.CHILDREN_AT_ONCE + room
+        begun = [since] * at_once(self.head) + room
         return dict(zip((one.key for one in flying), begun[len(room) :], strict=False))
 
     def todo(self) -> list[Effect]:
