@@ -5,11 +5,12 @@ python -m infra.app --context environment=prod --context alarm_email=ops@example
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import aws_cdk as cdk
 
+from infra.bundle import UNCOMPILED, Compiler, find_compiler
 from infra.installation import BadContext, Installation, from_context
 from infra.nag import check
 from infra.stacks import compose
@@ -17,8 +18,11 @@ from infra.stacks import compose
 CDK: Final = "@aws-cdk/"  # what CDK's own context values begin with
 
 
-def main(arguments: Sequence[str]) -> int:
-    """0; 1 for findings that nobody acknowledged; 2 for a context value that cannot be used."""
+def main(arguments: Sequence[str], find: Callable[[], Compiler | None] = find_compiler) -> int:
+    """0; 1 for findings that nobody acknowledged; 2 for a context value that cannot be used.
+
+    `find`: the Python that compiles the code for Lambda; without one a line says so.
+    """
     parser = argparse.ArgumentParser(prog="python -m infra.app", description=__doc__)
     parser.add_argument("--output", default="cdk.out", help="folder to write to")
     parser.add_argument(
@@ -27,10 +31,14 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     try:
         app = cdk.App(outdir=given.output, context=_context(given.context))
-        compose(app, from_context(app.node.try_get_context))
+        installation = from_context(app.node.try_get_context)
+        compiler = find()
+        compose(app, installation, compiler)
     except BadContext as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    if compiler is None:
+        sys.stderr.write(f"{UNCOMPILED}\n")
     return synthesize(app)
 
 

@@ -6,6 +6,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
+from infra.bundle import Compiler
 from infra.functions import API, EXECUTOR, TICK, Common
 from infra.installation import Installation
 from infra.layer import engine_layer
@@ -20,13 +21,18 @@ class Compute(Construct):
     """The functions `api`, `executor` and `tick`, and the queues in `messaging`."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, installation: Installation, storage: Storage
+        self,
+        scope: Construct,
+        construct_id: str,
+        installation: Installation,
+        storage: Storage,
+        compiler: Compiler | None,
     ) -> None:
         super().__init__(scope, construct_id)
         self.messaging = Messaging(self, "Messaging")
         common = Common(
             installation,
-            engine_layer(self, installation.requirements),
+            engine_layer(self, installation.requirements, compiler),
             {
                 "STEPWELL_CONTROL_TABLE": storage.control.table_name,
                 "STEPWELL_RUNS_TABLE": storage.runs.table_name,
@@ -39,6 +45,7 @@ class Compute(Construct):
                     else {}
                 ),
             },
+            compiler,
         )
         self.api, api_role = common.function(self, API, installation.api_concurrency)
         self.executor, executor_role = common.function(self, EXECUTOR)

@@ -9,8 +9,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from infra.bundle import PYTHON, Compiler, function_code
 from infra.installation import Installation
-from infra.layer import PYTHON, ROOT
 from infra.logs import log_group
 from infra.nag import acknowledge
 
@@ -40,6 +40,7 @@ class Common:
     installation: Installation
     layer: lambda_.ILayerVersion
     environment: Mapping[str, str]
+    compiler: Compiler | None
 
     def function(
         self, scope: Construct, what: Function, concurrency: int | None = None
@@ -64,7 +65,7 @@ class Common:
             architecture=lambda_.Architecture.ARM_64,
             memory_size=MEMORY,
             timeout=cdk.Duration.seconds(what.timeout),
-            code=_code(what.name),
+            code=function_code(what.name, self.compiler),
             handler=f"functions.{what.name}.handler.handler",
             layers=[self.layer],
             role=role,
@@ -93,20 +94,3 @@ class Common:
             },
         )
         return made, role
-
-
-def _code(name: str) -> lambda_.Code:
-    """The function's own folder of functions/, by the rules of a .gitignore."""
-    return lambda_.Code.from_asset(
-        str(ROOT),
-        ignore_mode=cdk.IgnoreMode.GIT,
-        exclude=[
-            "/*",
-            "!/functions/",
-            "/functions/*",
-            "!/functions/__init__.py",
-            f"!/functions/{name}/",
-            "__pycache__/",
-            "*.py[cod]",
-        ],
-    )

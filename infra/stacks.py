@@ -9,6 +9,7 @@ import aws_cdk as cdk
 
 from infra.alarms import Alarms, Watched
 from infra.api import Api
+from infra.bundle import Compiler
 from infra.compute import Compute
 from infra.dashboard import Dashboard
 from infra.installation import CONTROL_TABLE, URL, Installation
@@ -18,8 +19,11 @@ DATA: Final = "data"
 BUCKET: Final = "assets-${AWS::AccountId}-${AWS::Region}"
 
 
-def compose(app: cdk.App, installation: Installation) -> None:
-    """Build the stacks data, compute, api and watch, each in a file of its own in the output."""
+def compose(app: cdk.App, installation: Installation, compiler: Compiler | None) -> None:
+    """Build the stacks data, compute, api and watch, each in a file of its own in the output.
+
+    The code goes uncompiled without a `compiler`.
+    """
     data = _stack(app, installation, DATA)
     storage = Storage(data, "Storage", installation)
     cdk.CfnOutput(
@@ -28,7 +32,8 @@ def compose(app: cdk.App, installation: Installation) -> None:
         value=storage.control.table_name,
         description="the table that python -m infra.owner writes to",
     )
-    compute = Compute(_stack(app, installation, "compute"), "Compute", installation, storage)
+    compute_stack = _stack(app, installation, "compute")
+    compute = Compute(compute_stack, "Compute", installation, storage, compiler)
 
     api_stack = _stack(app, installation, "api")
     api = Api(api_stack, "Api", installation, compute.api)

@@ -1,5 +1,6 @@
 """One installation for all stories, on an emulator of its own; each file has its own receiver."""
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,19 +24,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataApi]:
+def database() -> Iterator[DataApi]:
     """A cluster with one account that is not active, and no parcel."""
-    postgres = LocalPostgres(tmp_path_factory.mktemp("postgres"))
-    try:
-        dsn = postgres.dsn("shop")
-        with psycopg.connect(dsn) as connection:
-            connection.execute("create table accounts (id int primary key, active boolean)")
-            connection.execute("insert into accounts values (42, false)")
-            connection.execute("create table parcels (id int primary key)")
-        with serving(dsn) as api:
-            yield api
-    finally:
-        postgres.stop()
+    # Not below pytest's own folder: every other run of tests takes away the right to pass through
+    # that one, which PostgreSQL needs if root started it.
+    with tempfile.TemporaryDirectory() as data:
+        postgres = LocalPostgres(Path(data) / "postgres")
+        try:
+            dsn = postgres.dsn("shop")
+            with psycopg.connect(dsn) as connection:
+                connection.execute("create table accounts (id int primary key, active boolean)")
+                connection.execute("insert into accounts values (42, false)")
+                connection.execute("create table parcels (id int primary key)")
+            with serving(dsn) as api:
+                yield api
+        finally:
+            postgres.stop()
 
 
 @pytest.fixture(scope="session")

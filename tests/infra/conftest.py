@@ -36,7 +36,7 @@ def default(assemblies: Path) -> Assembly:
 
 @pytest.fixture(scope="session")
 def chosen(assemblies: Path) -> Assembly:
-    """An installation with every context value."""
+    """An installation with every context value, its code compiled by the Python of the tests."""
     return Assembly(assemblies / "chosen", "stepwell-shop")
 
 
@@ -44,3 +44,9 @@ def chosen(assemblies: Path) -> Assembly:
 def mailed(assemblies: Path) -> Assembly:
     """An installation that mails its alarms."""
     return Assembly(assemblies / "mailed", "stepwell-dev")
+
+
+@pytest.fixture(scope="session")
+def plain(assemblies: Path) -> Assembly:
+    """An installation whose code is not compiled."""
+    return Assembly(assemblies / "plain", "stepwell-dev")

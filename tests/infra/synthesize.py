@@ -4,7 +4,9 @@ python -m tests.infra.synthesize FOLDER
 """
 
 import json
+import platform
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stderr
 from io import StringIO
 from pathlib import Path
@@ -15,6 +17,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sqs as sqs
 
 from infra import app
+from infra.bundle import Compiler, find_compiler
 
 ACCOUNT: Final = "123456789012"
 QUICK: Final = "@aws-cdk/core:validateAgainstDefaultRules=false"
@@ -45,22 +48,37 @@ REFUSED: Final = ("environment=Prod", "colour=red", "domain", "domain=a.example.
 def main(folder: Path) -> None:
     """`default` and `mailed` by default values, `chosen` by CHOSEN, `bad` with findings.
 
-    And in refused.json what came of the values in REFUSED: exit code and standard error.
+    The code of the first two is compiled if there is a Python for that, that of `chosen` by this
+    one, whatever its version, that of `plain` not at all; said.json: what each said. And in
+    refused.json what came of the values in REFUSED: exit code and standard error.
     """
-    write(folder / "default", {})
-    write(folder / "mailed", {"alarm_email": "ops@example.com", "requirements": "false"})
-    write(folder / "chosen", CHOSEN)
+    own = Compiler(sys.executable, platform.python_version())
+    bare = {"requirements": "false"}
+    said = {
+        "default": write(folder / "default", {}),
+        "mailed": write(folder / "mailed", {"alarm_email": "ops@example.com", **bare}),
+        "chosen": write(folder / "chosen", CHOSEN, lambda: own),
+        "plain": write(folder / "plain", bare, lambda: None),
+    }
+    (folder / "said.json").write_text(json.dumps(said))
     (folder / "refused.json").write_text(json.dumps({one: refuse(folder, one) for one in REFUSED}))
     if app.synthesize(careless(folder / "bad")) != 1:
         raise SystemExit("the careless stack was let through")
 
 
-def write(output: Path, context: dict[str, str]) -> None:
-    """One assembly, by the command that people use."""
+def write(
+    output: Path,
+    context: dict[str, str],
+    find: Callable[[], Compiler | None] = find_compiler,
+) -> str:
+    """One assembly, by the command that people use; what that said."""
     pairs = [QUICK, *(f"{name}={value}" for name, value in context.items())]
     arguments = [word for pair in pairs for word in ("--context", pair)]
-    if app.main(["--output", str(output), *arguments]) != 0:
-        raise SystemExit(f"{output.name} could not be synthesized")
+    with redirect_stderr(StringIO()) as said:
+        code = app.main(["--output", str(output), *arguments], find)
+    if code != 0:
+        raise SystemExit(f"{output.name} could not be synthesized:\n{said.getvalue()}")
+    return said.getvalue()
 
 
 def refuse(folder: Path, pair: str) -> tuple[int, str]:

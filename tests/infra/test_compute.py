@@ -116,7 +116,8 @@ def test_lambda_does_not_take_hints_that_lead_to_hints_for_a_mistake(
 def test_the_code_of_a_function_is_its_own_folder_alone(default: Assembly, name: str) -> None:
     function = default.template("compute").one("Lambda::Function", f"{name}Function")
     asset = default.asset(function["Code"])
-    found = {path.relative_to(asset) for path in asset.rglob("*") if path.is_file()}
+    files = {path for path in asset.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    found = {path.relative_to(asset) for path in files}
     assert Path("functions/__init__.py") in found
     others = {path for path in found if path.parts[:2] != ("functions", name.lower())}
     assert others == {Path("functions/__init__.py")}

@@ -11,7 +11,6 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from infra.assembly import Place, read
 from infra.cloud import pack
 from tests.arch.sources import ROOT, Source, imports
 from tests.infra.templates import Assembly
@@ -69,7 +68,6 @@ def test_nothing_of_the_embedded_home_or_of_the_tests_comes_along(layer: Path) -
     top = {path.name for path in (layer / "python").iterdir()}
     assert NOT_ON_AWS.isdisjoint(top)
     assert {"tests", "local", "functions", "infra", "bin"}.isdisjoint(top)
-    assert not [path for path in layer.rglob("*") if path.suffix == ".pyc"]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -148,18 +146,6 @@ def named(path: Path, roots: tuple[Path, Path]) -> Iterator[str]:
 
 def for_type_checkers(node: ast.stmt) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-
-
-def test_a_synthesis_with_the_same_sources_names_the_same_assets(
-    default: Assembly, mailed: Assembly, chosen: Assembly
-) -> None:
-    def keys(assembly: Assembly) -> dict[str, str]:
-        stacks = read(assembly.folder, Place("123456789012", "eu-west-1"))
-        return {file.source.name: file.key for one in stacks for file in one.files if file.zipped}
-
-    # These two leave the packages out; the code is the same.
-    assert keys(mailed) == keys(chosen)
-    assert len(keys(default).keys() - keys(mailed).keys()) == 1
 
 
 def test_without_requirements_the_layer_is_the_engine_alone(chosen: Assembly) -> None:

@@ -93,8 +93,7 @@ def _parsed(text: str) -> Any:
             text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float
         )
     except json.JSONDecodeError as error:
-        # Some messages are made to go on with a place, or with a character.
-        what = error.msg.removesuffix(" at").rstrip(": ")
+        what = error.msg.removesuffix(" at")  # as some end, for a place to follow
         raise Problem(
             "invalid_request",
             f"the body is not JSON: {what} at line {error.lineno}, column {error.colno}",
