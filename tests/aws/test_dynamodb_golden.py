@@ -50,6 +50,7 @@ HELD = Head(
     wake_at=AT + 60_000,
     token=TOKEN,
     until=AT + 60_001,
+    claimed_at=AT + 1,
     commit=1,
     lost=2,
     journal=journals.encode(Journal(position=1, attempts=1, records=(RECORD,)), AT),
@@ -95,6 +96,7 @@ CHILD = Head(
     parent=HELD.run_id,
     depth=1,
     owes=True,
+    cascade=True,
 )
 SIGNAL = Mail("signal", "approved", AT + 14, b"null")
 SENT_TO = Head(run_id(6), "shop", "refund", 1, AT, Status.WAITING, None, AT + 900, AT + 900)
@@ -187,8 +189,9 @@ def test_children_debts_and_deliveries_of_the_golden_file_are_read(home: DynamoH
     assert isinstance(home.runs.paid(CHILD.run_id), Done)
 
 
-# The older file was written when there were no children, no debts, and no places of mail.
-@pytest.mark.parametrize("name", ["runs", "runs_before_children"])
+# The oldest file was written when there were no children, no debts, and no places of mail; the
+# older one when no cascade and no time of a claim was stored.
+@pytest.mark.parametrize("name", ["runs", "runs_before_cascades", "runs_before_children"])
 def test_runs_of_the_golden_files_are_read(home: DynamoHome, name: str) -> None:
     put_golden(RUNS, golden(name))
     for head in OLDER_HEADS:
@@ -213,7 +216,7 @@ def test_runs_of_the_golden_files_are_read(home: DynamoHome, name: str) -> None:
     assert {head.run_id for head in listed} == {head.run_id for head in OLDER_HEADS}
 
 
-@pytest.mark.parametrize("name", ["runs", "runs_before_children"])
+@pytest.mark.parametrize("name", ["runs", "runs_before_cascades", "runs_before_children"])
 def test_a_run_of_the_golden_files_goes_on(home: DynamoHome, name: str) -> None:
     put_golden(RUNS, golden(name))
     claimed = home.runs.claim(WAITING.run_id, TOKEN, AT + 100, AT + 60_000)

@@ -53,10 +53,11 @@ class _Structural(Exception):
 
 @dataclass(frozen=True)
 class _Stop:
-    """When a run is cancelled, and whether its child is too."""
+    """When a run is cancelled, and whether its child is too. `given_up`: its time was over."""
 
     at: int
     cascade: bool = False
+    given_up: bool = False
 
 
 class _Run:
@@ -208,7 +209,7 @@ class _Run:
         deadline = self.now + round(1000 * step.get("timeout_seconds", DEFAULT_CHILD_SECONDS))
         row.child = (*self.path, (row.key, row.attempt))
         if self.stop is None or deadline <= self.stop.at:
-            stop: _Stop | None = _Stop(deadline, cascade=True)  # given up, with all below
+            stop: _Stop | None = _Stop(deadline, cascade=True, given_up=True)
         else:
             # Its parent is cancelled before: only `cascade` reaches the child, which else lives on.
             stop = self.stop if self.stop.cascade else None
@@ -216,8 +217,8 @@ class _Run:
             self.scenario, self.histories, row.child, step["target"], self.now, stop
         ).play()
         self.pass_to(min(child.ended, deadline))
-        if self.stop is not None and self.stop.cascade and self.stop.at == child.ended:
-            raise _Cancelled  # at once with its child
+        if self.goes_with(child, deadline):
+            raise _Cancelled
         if child.status == "succeeded":
             row.output = child.output
             row.end("succeeded", self.now)
@@ -230,6 +231,14 @@ class _Run:
             if child.too_deep:
                 self.history.too_deep, row.code = True, "depth_exceeded"
         return False
+
+    def goes_with(self, child: History, deadline: int) -> bool:
+        """Whether the run is cancelled at once with its child."""
+        stop = self.stop
+        if stop is None or not stop.cascade or stop.at != child.ended:
+            return False
+        # Where the child's own time was over then, too, the deeper one is the first to see it.
+        return not (stop.given_up and deadline <= stop.at)
 
     # --- actions ------------------------------------------------------------------------------
 

@@ -100,7 +100,7 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
     ),
     "nine children at once": (
         "fanout",
-        [Edit(effects, "attempt_all", "room = limits.CHILDREN", "room = 1 + limits.CHILDREN")],
+        [Edit(effects, "attempt_all", "room = at_once", "room = 1 + at_once")],
     ),
     "siblings in flight are not waited for": (
         "fanout",

@@ -295,7 +295,8 @@ def simulate(
     coverage = coverage or Coverage()
     with ExitStack() as stack:
         stack.enter_context(patch.object(advances, "Hold", engine.hold))
-        stack.enter_context(patch.object(advances, "Children", engine.children))
+        for users in (advances, controls):
+            stack.enter_context(patch.object(users, "Children", engine.children))
         for target, replacement in engine.patches:
             stack.enter_context(patch(target, replacement))
         for seed in seeds:

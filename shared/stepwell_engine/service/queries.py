@@ -143,7 +143,7 @@ class Queries:
         now = self._clock.now()
         read = self._read(head, now)
         run = read.progress
-        started = [one.started_at for one in run.records.values() if one.started_at is not None]
+        started = [at for row in read.rows if (at := row.record.started_at) is not None]
         steps, steps_cursor = self._page(read, None, limits.MAX_STEPS_IN_DETAIL)
         return RunDetail(
             run=_row(head, run.journal, now),
