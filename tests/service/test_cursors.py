@@ -50,6 +50,7 @@ def test_no_cursor_is_the_beginning() -> None:
         forged(["list", None]),
         forged(["list", True]),
         forged(["list", False]),
+        cursor("list", True),
         forged(["list", 1.5]),
         forged(["list", -1]),
         forged(["list", 2**63]),

@@ -61,7 +61,7 @@ def any_place(of: str, given: str | None) -> str | int | None:
     match found:
         case [_, str() as place] if _TEXT.fullmatch(place):
             pass
-        case [_, int() as place] if 0 <= place <= _LARGEST:
+        case [_, int() as place] if type(place) is int and 0 <= place <= _LARGEST:
             pass
         case _:
             raise foreign()
