@@ -7,8 +7,8 @@ import pytest
 from tests.arch.sources import Source, imports, is_standard, python_sources
 
 # The model, and the plain data that it is given and gives.
-MODEL = (PurePosixPath("tests/model/reference.py"), PurePosixPath("tests/model/story.py"))
-OWN = "tests.model.story"
+MODEL = tuple(PurePosixPath(f"tests/model/{name}.py") for name in ("reference", "story", "terms"))
+OWN = ("tests.model.story.", "tests.model.terms.")
 
 
 def foreign(source: Source) -> list[str]:
@@ -16,7 +16,7 @@ def foreign(source: Source) -> list[str]:
     return [
         one.name
         for one in imports(source)
-        if not is_standard(one.name) and not one.name.startswith(f"{OWN}.")
+        if not is_standard(one.name) and not one.name.startswith(OWN)
     ]
 
 

@@ -8,18 +8,14 @@ All times in ms since the start of the root run. Outputs are compact JSON text.
 Texts that the specification does not fix are patterns, where `*` stands for anything.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from tests.model.story import History, Path, Row, Scenario, Step, Try
+from tests.model.terms import LONGEST_BACKOFF, attempts, backoff, duration
 
 ACTIONS: Final = frozenset({"enqueue", "sql", "webhook", "function"})
-UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-FIRST_BACKOFF: Final = 2_000
-LONGEST_BACKOFF: Final = 3_600_000
-DEFAULT_ATTEMPTS: Final = 3
 DEFAULT_SIGNAL_SECONDS: Final = 7 * 24 * 3600
 DEFAULT_CHILD_SECONDS: Final = 24 * 3600
 
@@ -386,20 +382,3 @@ class _Run:
                 row.end("succeeded" if tried.error is None else "failed", ends)
             raise _Cancelled
         self.now = max(self.now, at)
-
-
-def attempts(step: Step) -> int:
-    """A step's budget."""
-    return int(step.get("max_attempts", DEFAULT_ATTEMPTS))
-
-
-def backoff(attempt: int) -> int:
-    """2 s, 4 s, 8 s, at most an hour."""
-    return int(min(FIRST_BACKOFF * 2 ** (attempt - 1), LONGEST_BACKOFF))
-
-
-def duration(value: Any) -> int:
-    """Text of one number and a unit, or a number of seconds."""
-    if not isinstance(value, str):
-        return int(1000 * value)
-    return sum(int(number) * UNITS[unit] for number, unit in re.findall(r"(\d+)([a-z]+)", value))

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from stepwell_engine import limits
 from stepwell_engine.core.definition import Definition, Kind, Step
 from stepwell_engine.core.journal import Failure, Journal, Record
 from stepwell_engine.core.run import Head, Status, StepStatus
@@ -375,49 +374,3 @@ def test_a_child_run_is_named_once_it_exists(status: str, shown: str | None) -> 
     journal = Journal(3, records=JOINED, open=(record,))
     rows = {row.step.key: row for row in step_rows(Case(LIVE, journal, "").progress)}
     assert rows["ship"].child == shown
-
-
-def starts(definition: Definition, journal: Journal, claimed_at: int = 0) -> list[int | None]:
-    """When what is running began, in definition order."""
-    head = replace(HELD, claimed_at=claimed_at)
-    rows = step_rows(Case(head, journal, "", definition=definition).progress)
-    return [row.record.started_at for row in rows if row.record.status is StepStatus.RUNNING]
-
-
-@pytest.mark.parametrize("claimed_at", [START - 1, START + 1_000])
-def test_a_first_attempt_began_when_a_worker_came_or_the_step_before_ended(claimed_at: int) -> None:
-    journal = Journal(4, records=(*JOINED, done(6)))
-    assert starts(DEFINITION, journal, claimed_at) == [max(START + 5, claimed_at)]
-    again = replace(journal, open=(backing(7, NOW),))
-    assert starts(DEFINITION, again, claimed_at) == [START]
-
-
-def test_children_in_flight_began_when_an_outcome_made_room_for_them() -> None:
-    joining = Record(13, StepStatus.WAITING, 1, START)
-    records = (done(0), *(replace(done(n), finished_at=START + 100 * n) for n in (5, 2, 3)))
-    journal = Journal(1, records=records, open=(joining,), done=0b10110)
-    first = [START + 5] * 5
-    assert starts(WIDE, journal) == [*first, START + 200, START + 300, START + 500]
-    later = START + 250  # the worker, whose predecessor had recorded the first outcome
-    assert starts(WIDE, journal, later) == [later] * 6 + [START + 300, START + 500]
-
-
-def test_of_children_beside_one_that_backs_off_it_is_not_told_when_they_began() -> None:
-    joining = Record(13, StepStatus.WAITING, 1, START)
-    journal = Journal(1, records=(done(0),), open=(joining, backing(4)))
-    assert starts(WIDE, journal) == [None] * 8
-
-
-def test_what_comes_back_from_a_backoff_stands_behind_what_never_began() -> None:
-    joining = Record(13, StepStatus.WAITING, 1, START)
-    journal = Journal(1, records=(done(0),), open=(joining, backing(1, NOW)))
-    rows = step_rows(Case(HELD, journal, "", definition=WIDE).progress)
-    running = [row.step.key for row in rows if row.record.status is StepStatus.RUNNING]
-    assert running == [f"c{ordinal}" for ordinal in range(2, 10)]
-
-
-def test_a_run_that_lost_its_workers_again_and_again_tries_one_child_at_a_time() -> None:
-    journal = Journal(1, records=(done(0),), open=(Record(13, StepStatus.WAITING, 1, START),))
-    head = replace(HELD, lost=limits.SUSPECT_LOST)
-    rows = step_rows(Case(head, journal, "", definition=WIDE).progress)
-    assert [row.step.key for row in rows if row.record.status is StepStatus.RUNNING] == ["c1"]
