@@ -11,7 +11,7 @@ from stepwell_engine.core.outcome import Failed, Succeeded
 from stepwell_engine.core.run import Status, StepStatus
 from stepwell_engine.core.subworkflow import ChildResult, letter_of
 from stepwell_engine.errors import Unavailable
-from stepwell_engine.ports import Refused, Written
+from stepwell_engine.ports import Commit, Refused, Written
 from stepwell_engine.service.records import RunReader
 from stepwell_engine.service.sweep import Sweep
 from tests.service.world import START, World, void
@@ -262,6 +262,29 @@ def test_a_child_that_is_given_up_is_cancelled_with_all_that_it_started() -> Non
     given_up = [one.ended_at or 0 for one in world.children("child")]
     assert sorted(one.ended_at or 0 for one in world.children("grandchild")) == sorted(given_up)
     assert START + 5_000 in given_up
+
+
+def test_all_that_a_child_started_is_cancelled_before_its_timeout_is_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(call(0, "child", attempts=2, timeout=5_000))
+    world.add("child", call(0, "grandchild", timeout=600_000))
+    world.add("grandchild", nap(0, 60_000))
+    run_id = world.start()
+    follow(world, 3)
+    world.clock.at += 5_000
+    commit = world.runs.commit
+    seen: list[Status] = []
+
+    def watched(written: Commit) -> Written:
+        if written.run_id == run_id:
+            seen.append(world.children("grandchild")[0].status)
+        return commit(written)
+
+    monkeypatch.setattr(world.runs, "commit", watched)
+    world.turn(run_id)
+    assert seen
+    assert set(seen) == {Status.CANCELLED}
 
 
 def test_a_crash_between_the_record_and_the_start_of_a_child_starts_that_very_child(

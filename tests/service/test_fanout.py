@@ -1,5 +1,6 @@
 """Fan-out, join and compensation with one worker and one run."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -296,3 +297,48 @@ def test_a_step_that_lost_its_worker_too_often_is_unwound_like_any_other(paralle
 
 def die() -> None:
     raise KeyboardInterrupt
+
+
+def test_of_several_children_the_one_that_was_tried_is_to_blame_for_lost_workers() -> None:
+    """Not the one that stands before it, and comes back from its backoff."""
+    world = World(*fan(2, compensated=False))
+    script = Script(world)
+    script.outcomes["s1"] = [Failed("busy")]
+    run_id = world.start()
+    world.during = lambda act: die() if act.step == "s2" else None
+    crash(world, run_id)
+    found = statuses(world, run_id)
+    assert (found["s1"], found["s2"]) == (StepStatus.SUCCEEDED, StepStatus.FAILED)
+    assert world.head(run_id).status is Status.FAILED
+
+
+class SlowFirst:
+    """A crew whose first task takes longer than all others together."""
+
+    def __init__(self, world: World, longest: int) -> None:
+        self._world = world
+        self._tasks: list[Callable[[], None]] = []
+        self._longest = longest
+
+    def open(self) -> "SlowFirst":
+        return self
+
+    def start(self, task: Callable[[], None]) -> None:
+        self._tasks.append(task)
+
+    def wait(self, ms: int | None) -> None:
+        self._world.clock.at += self._longest
+        self._tasks.pop(1 if len(self._tasks) > 1 else 0)()
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_slow_child_does_not_keep_others_from_beginning_when_the_time_is_up() -> None:
+    """It keeps the worker at this run anyway."""
+    world = World(*fan(12, compensated=False))
+    script = Script(world)
+    world.advance._crews = SlowFirst(world, 1_000)
+    world.advance.run(world.start(), "demo", budget=3_000)
+    assert len(script.seen) == 12
+    assert script.seen[-1] == "s1"

@@ -47,6 +47,13 @@ def test_children_in_flight_began_when_an_outcome_made_room_for_them() -> None:
     assert starts(WIDE, journal, later) == [later] * 6 + [START + 300, START + 500]
 
 
+def test_a_slow_child_began_first_however_many_ended_before_it() -> None:
+    joining = Record(13, StepStatus.WAITING, 1, START)
+    ended = [replace(done(n), finished_at=START + 100 * n) for n in range(2, 12)]
+    journal = Journal(1, records=(done(0), *ended), open=(joining,), done=0b11111111110)
+    assert starts(WIDE, journal) == [START + 5, START + 500]
+
+
 def test_of_children_beside_one_that_backs_off_it_is_not_told_when_they_began() -> None:
     joining = Record(13, StepStatus.WAITING, 1, START)
     journal = Journal(1, records=(done(0),), open=(joining, backing(4)))

@@ -88,7 +88,8 @@ def _hopeless(scene: Scene, journal: Journal, todo: Sequence[Effect]) -> Journal
     if lost < limits.MAX_LOST_IN_A_ROW or scene.flying:
         return None
     # One that backs off was not in flight.
-    first = next((one for one in todo if _backing_off(scene, journal, one) is None), todo[0])
+    ready = [one for one in todo if _backing_off(scene, journal, one) is None]
+    first = in_turn(journal.opened, ready or todo)[0]
     record = journal.opened(*first.key) or Record(
         first.step.ordinal, StepStatus.RETRYING, undo=first.undo
     )

@@ -95,7 +95,7 @@ class SendSignal(Body):
     idempotency_key: str | None = Field(
         None,
         json_schema_extra={"minLength": 1, "maxLength": limits.MAX_IDEMPOTENCY_KEY},
-        description="One key of a run, one signal: a repeated delivery answers with the first.",
+        description="One key of a run and a name, one signal: a repeat is answered like the first.",
     )
 
 

@@ -75,6 +75,8 @@ class Children:
     def abandon(self, child: str, now: int) -> ChildResult:
         """Cancel a child as of `now`, with all that it started; its result if it ended before."""
         head = self._stop(child, now)
+        if head is not None:
+            self._cascade(head)
         return ChildResult(Status.CANCELLED, now) if head is None else self.result(head)
 
     def take_back(self, journal: Journal) -> None:
@@ -97,14 +99,16 @@ class Children:
         """Do what a run that has ended still owes: cancel its children, tell its parent."""
         if not head.owes:
             return
-        if head.cascade:
-            for child in live_children(journal_of(head)):
-                stopped = self._stop(child, self._clock.now())
-                if stopped is not None:
-                    self.pay(stopped)
+        self._cascade(head)
         if head.parent is not None:
             self._tell(head, head.parent)
         repeat(self._clock, lambda: self._runs.paid(head.run_id))
+
+    def _cascade(self, head: Head) -> None:
+        for child in live_children(journal_of(head)) if head.cascade else ():
+            stopped = self._stop(child, self._clock.now())
+            if stopped is not None:
+                self.pay(stopped)
 
     def _tell(self, head: Head, parent: str) -> None:
         """A parent that has ended needs no telling."""

@@ -43,9 +43,11 @@ class Time:
     ends: int
     hard: bool
 
-    def allows(self, act: Act, now: int) -> bool:
-        """Whether the act may begin now."""
-        return now < self.ends and not (self.hard and now + act.timeout > self.ends)
+    def allows(self, act: Act, now: int, beside: bool) -> bool:
+        """Whether the act may begin now; `beside` others, which keep the worker here anyway."""
+        if self.hard:
+            return now + act.timeout <= self.ends and now < self.ends
+        return beside or now < self.ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ class Hold:
     def _perform(
         self, decision: Decision, wanted: tuple[Act, ...], until: int | None, now: int
     ) -> bool:
-        acts = [act for act in wanted if self._time.allows(act, now)]
+        acts = [act for act in wanted if self._time.allows(act, now, bool(self._flying))]
         out_of_time = bool(wanted) and not acts and not self._flying
         if self._unrecorded(decision) and not decision.hold:
             return self._commit(decision, now, release=out_of_time)

@@ -87,7 +87,7 @@ class Progress:
         """When the actions in flight began, where that can be told.
 
         A worker begins the first ones when it comes to them, and another one when an outcome makes
-        room for it. When a failed attempt made room, which is tried again, is not recorded.
+        room for it. That is not recorded of a failed attempt that is followed by another.
         """
         flying = self.due() if self.held else []
         if not flying:
@@ -95,17 +95,18 @@ class Progress:
         owners, undo = self.definition.owners, flying[0].undo
         owner = owners[flying[0].step.ordinal]
         top = self.definition.steps[owner].ordinal
-        since, room = self.head.claimed_at, []
+        since, beside = self.head.claimed_at, []
         for (ordinal, undoes), record in self.records.items():
             if undoes == undo and owners[ordinal] == owner and ordinal != top:
-                if record.finished_at is None:
-                    return {}
-                room.append(record.finished_at)
+                beside.append(record)
             else:
                 since = max(since, record.finished_at or 0)
-        room = sorted(at for at in room if at >= since)
-        begun = [since] * at_once(self.head) + room
-        return dict(zip((one.key for one in flying), begun[len(room) :], strict=False))
+        ended = [(one.finished_at or since, one) for one in beside if not _before(one, since)]
+        if any(one.finished_at is None or one.attempt > 1 for _, one in ended):
+            return {}
+        begun = [since] * at_once(self.head) + sorted(at for at, _ in ended)
+        keys = sorted([one.effect for _, one in ended] + [one.key for one in flying])
+        return {one.key: begun[keys.index(one.key)] for one in flying}
 
     def todo(self) -> list[Effect]:
         """The actions that are the run's turn: a step, a join's children, compensations."""
@@ -137,6 +138,10 @@ class Progress:
 
     def _record(self, ordinal: int, undo: bool) -> Record | None:
         return self.records.get((ordinal, undo))
+
+
+def _before(record: Record, at: int) -> bool:
+    return record.finished_at is not None and record.finished_at < at
 
 
 def iso(at: int) -> str:
