@@ -16,8 +16,10 @@ def run(home: AwsHome, event: dict[str, Any], context: Any) -> dict[str, int]:
     """
     turn = event.get("turn", 1)
     budget = context.get_remaining_time_in_millis() - MARGIN
-    swept = home.engine.sweep.tick(event.get("cursor"), max(0, budget))
-    home.flush()
+    try:
+        swept = home.engine.sweep.tick(event.get("cursor"), max(0, budget))
+    finally:
+        home.flush()
     if swept.cursor is not None:
         following = jsonvalue.encode({"cursor": swept.cursor, "turn": turn + 1})
         if turn >= MOST_TURNS or not home.invoke_later(context.invoked_function_arn, following):

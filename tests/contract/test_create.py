@@ -3,6 +3,7 @@
 import pytest
 
 from stepwell_engine.core.run import Blob, Mail, Status
+from stepwell_engine.limits import KIB
 from stepwell_engine.ports import Done, Refused, Runs
 from tests.contract.heads import LIVE_STATUSES, NOW, RUN, a_head, check_done, check_refused, put
 from tests.contract.homes import Home
@@ -127,3 +128,13 @@ def test_a_blob_may_be_large(runs: Runs) -> None:
     data = bytes(range(256)) * 4_096
     runs.create(a_head(), [Blob("input", data)])
     assert runs.blob(RUN, "input") == data
+
+
+def test_several_blobs_are_read_at_once(runs: Runs) -> None:
+    large = Blob("large", bytes(range(256)) * 4 * KIB)
+    put = [Blob(f"b{number}", b"%d" % number) for number in range(150)]
+    runs.create(a_head(), [large, *put])
+    names = ["large", "gone", *(blob.name for blob in put), "b7"]
+    assert runs.blobs(RUN, names) == {blob.name: blob.data for blob in (large, *put)}
+    assert runs.blobs(RUN, ["b3"]) == {"b3": b"3"}
+    assert runs.blobs(RUN, []) == {}

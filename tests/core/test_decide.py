@@ -185,9 +185,16 @@ def test_a_signal_is_consumed_by_one_wait_in_order_of_arrival() -> None:
 
 
 def test_a_large_signal_body_stays_in_its_blob() -> None:
+    mail = {"a": Mail("signal", "go", NOW, b"4096", "m.a")}
+    decision = decide(WAITING, HEAD, Journal(), mail, NOW)
+    assert decision.journal.records[0].output == Stored("m.a", 4_096)
+
+
+def test_a_signal_body_of_unknown_size_counts_as_the_largest() -> None:
+    """As they were stored at first."""
     mail = {"a": Mail("signal", "go", NOW, None, "m.a")}
     decision = decide(WAITING, HEAD, Journal(), mail, NOW)
-    assert decision.journal.records[0].output == Stored("m.a", 0)
+    assert decision.journal.records[0].output == Stored("m.a", limits.MAX_SIGNAL_PAYLOAD)
 
 
 def test_a_wait_expires_counted_from_the_first_park_without_a_retry() -> None:

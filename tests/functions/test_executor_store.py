@@ -137,3 +137,113 @@ def test_a_run_that_no_item_has_room_for_ends_after_some_workers(
     run = home.run("order", run_id)
     assert (run["status"], run["steps"][0]["code"]) == ("failed", "worker_lost")
     assert len(home.messages("emails")) == MAX_LOST_IN_A_ROW
+
+
+# --- the catalog ------------------------------------------------------------------------------
+
+
+def as_on_a_cold_start(home: AwsHome) -> None:
+    """No definition is known by heart."""
+    home.home.engine.advance._versions._cached.cache_clear()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("error", [SILENCE, LOST, refusal("ThrottlingException")])
+def test_a_definition_that_is_read_at_the_second_or_third_try_is_enough(
+    home: AwsHome, database: Database, error: object, times: int
+) -> None:
+    run_id = home.start("order")
+    as_on_a_cold_start(home)
+    database.script["get_item"] = [error] * times
+    assert execute(home) == []
+    assert home.run("order", run_id)["status"] == "succeeded"
+
+
+@pytest.mark.parametrize("error", [SILENCE, refusal("AccessDeniedException")])
+def test_a_definition_that_cannot_be_read_now_leaves_the_run_as_it_was(
+    home: AwsHome, database: Database, error: object
+) -> None:
+    run_id = home.start("order")
+    home.clock.meanwhile = lambda: None  # no tick while the executor waits
+    as_on_a_cold_start(home)
+    database.script["get_item"] = [error] * 1_000
+    (message,) = home._receive()
+    home.execute([message])
+    database.script.clear()
+    head = home.home.engine.advance._runs.get(run_id)
+    assert head is not None
+    assert (head.status, head.token, head.lost, head.journal) == ("pending", None, 0, b"")
+    home.drain()
+    assert home.run("order", run_id)["status"] == "succeeded"
+
+
+@pytest.mark.parametrize("error", [SILENCE, refusal("AccessDeniedException")])
+def test_a_child_whose_definition_cannot_be_read_now_tells_its_output_later(
+    home: AwsHome, database: Database, error: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.publish("parent", {"key": "call", "kind": "subworkflow", "target": "order"})
+    run_id = home.start("parent")
+    home.clock.meanwhile = lambda: None
+    execute(home)
+    runs = home.home.engine.advance._runs
+
+    def die(*_: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(runs), "deliver", die)
+        with pytest.raises(SystemExit):
+            execute(home)
+    as_on_a_cold_start(home)
+    home.clock.at += LEASE + CLOCK_MARGIN + 1
+    home.tick()
+    database.script["get_item"] = [None, *[error] * 1_000]  # after the head
+    execute(home)
+    database.script.clear()
+    assert home.run("parent", run_id)["status"] == "waiting"
+    home.clock.at += LEASE
+    home.tick()
+    home.drain()
+    parent = home.run("parent", run_id)
+    assert parent["status"] == "succeeded"
+    assert parent["output"] is not None
+    assert parent["output"] == parent["steps"][0]["child_output"]
+
+
+@pytest.mark.parametrize("error", [SILENCE, refusal("AccessDeniedException")])
+def test_a_resource_that_cannot_be_looked_up_now_costs_no_attempt(
+    home: AwsHome, database: Database, error: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.publish("once", {**STEP, "max_attempts": 1})
+    run_id = home.start("once")
+    versions = home.home.engine.advance._versions
+    load = versions.load
+
+    def last(*key: Any) -> Any:
+        """Nothing is answered once the definition is read."""
+        found = load(*key)
+        database.script["get_item"] = [error] * 1_000
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(versions, "load", last)
+        execute(home)
+    database.script.clear()
+    run = home.run("once", run_id)
+    assert (run["status"], run["steps"][0]["attempt"]) == ("pending", 0)
+    assert "cannot be looked up now" in run["last_error"]
+    home.clock.at += LEASE
+    home.tick()
+    home.drain()
+    run = home.run("once", run_id)
+    assert (run["status"], run["steps"][0]["attempt"]) == ("succeeded", 1)
+
+
+def test_a_tick_asks_again_where_the_store_was_silent(home: AwsHome, database: Database) -> None:
+    run_id = home.start("order")
+    waiting(HINTS).clear()  # the hint of the start is lost
+    home.clock.at += LEASE
+    database.script["query"] = [SILENCE, SILENCE]
+    home.tick()
+    home.drain()
+    assert home.run("order", run_id)["status"] == "succeeded"

@@ -4,6 +4,7 @@ import pytest
 
 from stepwell_engine import limits
 from stepwell_engine.core.definition import Kind, Step
+from stepwell_engine.core.journal import Stored
 from stepwell_engine.core.run import Status
 from stepwell_engine.errors import Problem
 from stepwell_engine.service.controls import Signal
@@ -31,6 +32,15 @@ def test_the_payload_limit(over: int, ok: bool) -> None:
     else:
         with pytest.raises(Problem, match="payload_too_large"):
             send(world, run_id, "go", body)
+
+
+def test_a_large_payload_is_kept_with_its_size() -> None:
+    world, run_id = waiting()
+    send(world, run_id, "go", b'"' + b"x" * 998 + b'"')
+    world.turn(run_id)
+    (record,) = world.journal(run_id).records
+    assert isinstance(record.output, Stored)
+    assert record.output.size == 1_000
 
 
 def test_the_limit_of_pending_signals() -> None:

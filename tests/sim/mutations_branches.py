@@ -12,6 +12,7 @@ from stepwell_engine.core.outcome import Act, Failed, NotTried
 from stepwell_engine.core.run import Blob, Head, Mail, Status, StepStatus
 from stepwell_engine.core.subworkflow import ChildResult, begin_child, child_started
 from stepwell_engine.core.transitions import record_open, retrying_record
+from stepwell_engine.errors import StoreError
 from stepwell_engine.ports import Commit, Delivered, Refused
 from stepwell_engine.service.advance import Advance
 from stepwell_engine.service.children import Children
@@ -149,6 +150,14 @@ class _Blind:
 
     def get(self, run_id: str) -> Head | None:
         return None
+
+
+class TakesSilenceForAnAnswer(Advance):
+    def _definition(self, head: Head) -> Definition:
+        try:
+            return super()._definition(head)
+        except StoreError as error:
+            raise ValueError(str(error)) from error
 
 
 class DebtsOfTheDead(Advance):
@@ -294,6 +303,7 @@ BRANCHES: tuple[Mutation, ...] = (
     children("a start that a cancel overtook stays", TakesNothingBack, 10),
     children("a child that is there counts as not started", ForgetsWhatItStarted, 9),
     advance("debts of the dead are forgotten", DebtsOfTheDead, 3),
+    advance("a definition that cannot be read now fails the run", TakesSilenceForAnAnswer, 2),
     patch(
         "a failed child is recorded beside acts in flight",
         "stepwell_engine.service.hold.decide",

@@ -4,7 +4,7 @@ Every call is a point at which others may run, and at which the caller may crash
 left without an answer. Blobs are put one by one before their head.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NoReturn, TypeVar
@@ -311,7 +311,11 @@ class SimRuns:
 
     def blob(self, run_id: str, name: str) -> bytes | None:
         """Read a blob."""
-        return self._links.call("read", run_id, lambda: self._store.blob(run_id, name))
+        return self.blobs(run_id, [name]).get(name)
+
+    def blobs(self, run_id: str, names: Sequence[str]) -> Mapping[str, bytes]:
+        """Several blobs."""
+        return self._links.call("read", run_id, lambda: self._store.blobs(run_id, names))
 
     def _put_blobs(self, run_id: str, blobs: Sequence[Blob]) -> None:
         for blob in blobs:

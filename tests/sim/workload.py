@@ -7,7 +7,7 @@ from string import ascii_letters
 
 from stepwell_engine import limits
 from stepwell_engine.core.definition import Definition
-from stepwell_engine.errors import Problem
+from stepwell_engine.errors import Problem, Unavailable
 from tests.sim.definitions import PROJECT, SIGNALS, Drawing, Style, T
 
 # In bytes. Around what stays inline, and enough of them to fill a page.
@@ -93,13 +93,18 @@ class Slot:
 class Catalog:
     """The definitions of a seed, as the service asks for them."""
 
-    def __init__(self, slots: Sequence[Slot], elapsed: Callable[[], int]) -> None:
-        """`elapsed`: ms since the beginning."""
+    def __init__(
+        self, slots: Sequence[Slot], elapsed: Callable[[], int], down: Callable[[], bool]
+    ) -> None:
+        """`elapsed`: ms since the beginning. `down`: whether a call is not answered."""
         self._slots = {slot.workflow: slot for slot in slots}
         self._elapsed = elapsed
+        self._down = down
 
     def enabled(self, project: str, workflow: str) -> int:
         """Every workflow that exists has one version."""
+        if self._down():
+            raise Unavailable("the catalog did not answer")
         slot = self._slots.get(workflow)
         if slot is None:
             raise Problem("not_found", f"there is no workflow {workflow}")
@@ -109,6 +114,8 @@ class Catalog:
 
     def load(self, project: str, workflow: str, version: int) -> Definition:
         """The definition; ValueError if the slot's cannot be read."""
+        if self._down():
+            raise Unavailable("the catalog did not answer")
         slot = self._slots[workflow]
         if (project, version) != (PROJECT, 1):
             raise KeyError(f"{project} {workflow} {version}")

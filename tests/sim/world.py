@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from random import Random
 from unittest.mock import patch
 
 from stepwell_engine.adapters.gate import ProcessGate
@@ -145,12 +146,14 @@ class World:
         answers = Answers(self.checks.ledgers, self.checks.keys)
         self._callers = Callers(self._links, self._slots, answers, self._call)
         self._hints = MemoryDispatcher(TrueClock(self.scheduler))
+        self._own = Random(f"catalog {seed}")
+        self._silence = self._own.choice((0.0, 0.0, 0.5))  # how often the catalog does not answer
         self._hosts = self._build(engine)
         self._visits = 0
 
     def _build(self, engine: Engine) -> list[Host]:
         runs = engine.runs(self._links)
-        catalog = Catalog(self._slots, lambda: self.scheduler.now - EPOCH)
+        catalog = Catalog(self._slots, lambda: self.scheduler.now - EPOCH, self._catalog_is_down)
         dispatcher = SimDispatcher(self._links, self._hints, self._hint_arrives)
         performer = SimPerformer(self._links, self._slots, self._callers.act_started)
         performers = dict.fromkeys(ACTIONS, performer)
@@ -179,6 +182,9 @@ class World:
         ):
             self.scheduler.run(_MOST_EVENTS)
         check_rest(self.checks, self._links.store, TrueClock(self.scheduler))
+
+    def _catalog_is_down(self) -> bool:
+        return self._faults.active and self._own.random() < self._silence
 
     # --- what is planned ----------------------------------------------------------------------
 

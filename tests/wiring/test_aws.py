@@ -6,7 +6,7 @@ from ipaddress import ip_network
 import pytest
 
 from stepwell_engine.core.definition import ACTION_KINDS, Kind
-from stepwell_engine.core.outcome import Outcome
+from stepwell_engine.core.outcome import NotTried, Outcome
 from stepwell_engine.errors import Problem
 from stepwell_engine.settings.aws import AwsSettings
 from stepwell_engine.wiring.aws import AwsHome, aws
@@ -104,16 +104,15 @@ def test_a_queue_that_takes_nothing_fails_the_attempt_in_words(
     assert failed.retryable
 
 
-def test_a_secret_that_kms_does_not_open_fails_the_attempt_in_words(
+def test_a_secret_that_kms_does_not_open_costs_no_attempt(
     home: AwsHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuse(monkeypatch, "kms", 3, "decrypt")
     step = act(Kind.WEBHOOK, "https://a.example", secret="k1.aGk=")
-    failed = failure(home.engine.advance._tools.performers[Kind.WEBHOOK].perform(step))
-    assert failed.message == (
+    outcome = home.engine.advance._tools.performers[Kind.WEBHOOK].perform(step)
+    assert outcome == NotTried(
         "the secret of the step cannot be opened now: KMS did not decrypt: not allowed"
     )
-    assert failed.retryable
 
 
 def test_a_queue_of_a_step_is_its_projects(home: AwsHome) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from stepwell_engine import limits
 from stepwell_engine.core import jsonvalue
 from stepwell_engine.core.outcome import Act, Failed, NotTried, Outcome, Succeeded
-from stepwell_engine.errors import Unavailable
+from stepwell_engine.errors import StoreError
 from stepwell_engine.ports import Catalog, Resource
 
 # Files and sockets, memory, processes and threads.
@@ -41,7 +41,7 @@ def find(catalog: Catalog, act: Act, kind: str, name: str) -> Resource | Failed 
     """The resource that a step names, or why the step cannot go on."""
     try:
         resource = catalog.resource(act.project, kind, name)
-    except Unavailable as error:
+    except StoreError as error:
         return NotTried(f'the {kind} "{name}" cannot be looked up now: {error}')
     return unknown_resource(act, kind, name) if resource is None else resource
 

@@ -50,7 +50,10 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """A message in a run's mailbox. The body is inline, or in the blob called `blob`."""
+    """A message in a run's mailbox. The body is inline, or in the blob called `blob`.
+
+    Beside a blob `body` is what there is to know without it: of a signal how many bytes it has.
+    """
 
     kind: str
     name: str

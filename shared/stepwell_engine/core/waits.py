@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from stepwell_engine import limits
 from stepwell_engine.core.definition import Step
 from stepwell_engine.core.durations import in_seconds
 from stepwell_engine.core.instructions import Park, Scene, Turn
@@ -50,7 +51,9 @@ def _oldest(mail: Mapping[str, Mail], name: str | None) -> str | None:
 
 
 def _received(opened: Record, letter: Mail, now: int) -> Record:
-    output = letter.body if letter.blob is None else Stored(letter.blob, 0)
+    output: bytes | Stored | None = letter.body
+    if letter.blob is not None:
+        output = Stored(letter.blob, int(letter.body or limits.MAX_SIGNAL_PAYLOAD))
     return replace(
         opened, status=StepStatus.SUCCEEDED, finished_at=now, next_at=None, output=output
     )

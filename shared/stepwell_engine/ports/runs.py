@@ -1,6 +1,6 @@
 """The runs: heads with their blobs, mail and idempotency keys. Times in ms since the epoch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, Protocol
@@ -160,6 +160,10 @@ class Runs(Protocol):
 
     def blob(self, run_id: str, name: str) -> bytes | None:
         """A blob's data."""
+        ...
+
+    def blobs(self, run_id: str, names: Sequence[str]) -> Mapping[str, bytes]:
+        """The data of several blobs, by name; those that do not exist are left out."""
         ...
 
 

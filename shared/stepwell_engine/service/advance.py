@@ -14,7 +14,7 @@ from stepwell_engine.core.definition import Definition, Kind
 from stepwell_engine.core.run import Head, Status
 from stepwell_engine.core.settle import stop
 from stepwell_engine.core.transitions import fail_run
-from stepwell_engine.errors import NewerFormat, StepwellError
+from stepwell_engine.errors import NewerFormat, Problem, StoreError
 from stepwell_engine.ports import (
     Clock,
     Commit,
@@ -87,12 +87,16 @@ class Advance:
     def _hold(self, head: Head, token: str, time: Time) -> None:
         with closing(self._crews.open()) as crew:
             try:
-                definition = self._versions.load(head.project, head.workflow, head.version)
+                definition = self._definition(head)
             except NewerFormat as error:
                 # A newer worker will take it.
                 log.warning("run %s: %s", head.run_id, error)
                 self._put_back(head, token, limits.LEASE)
-            except (StepwellError, ValueError) as error:
+            except StoreError:
+                # Nobody knows the definition now, which says nothing about the run.
+                self._put_back(head, token, 0)
+                raise
+            except (Problem, ValueError) as error:
                 nothing = Definition(head.project, head.workflow, head.version, ())
                 hold = Hold(self._tools, nothing, head, crew, time)
                 text = f"version {head.version} cannot be loaded: {error}"
@@ -143,13 +147,17 @@ class Advance:
         journal = journal_of(head)
         self._children.take_back(journal)
         try:
-            definition = self._versions.load(head.project, head.workflow, head.version)
-        except (StepwellError, ValueError):
+            definition = self._definition(head)
+        except (Problem, ValueError):
             log.exception("run %s: its definition cannot be loaded", head.run_id)
         else:
             journal = stop(definition, journal, head.ended_at or now)
         data = journals.encode(journal, head.created_at)
         self._runs.close(head.run_id, head.token, head.commit, data)
+
+    def _definition(self, head: Head) -> Definition:
+        load = partial(self._versions.load, head.project, head.workflow, head.version)
+        return repeat(self._clock, load)
 
     def _put_back(self, head: Head, token: str, pause: int) -> None:
         """Let go of a run as it was claimed, for `pause` ms at least."""

@@ -1,6 +1,7 @@
 """Child runs: started by their parent, and telling it of their end."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from stepwell_engine import limits
@@ -10,7 +11,7 @@ from stepwell_engine.core.journal import Journal
 from stepwell_engine.core.outcome import Failed
 from stepwell_engine.core.run import Blob, Head, Status, StepStatus
 from stepwell_engine.core.subworkflow import ChildResult, letter_of
-from stepwell_engine.errors import Problem, StepwellError
+from stepwell_engine.errors import Problem
 from stepwell_engine.ports import Clock, Delivered, Dispatcher, Done, Runs
 from stepwell_engine.service.records import RunReader, journal_of, live_children
 from stepwell_engine.service.repeat import repeat
@@ -38,13 +39,13 @@ class Children:
         self._versions = versions
         self._dispatcher = dispatcher
         self._clock = clock
-        self._reader = RunReader(runs, clock)
 
     def launch(self, parent: Head, step: Step, child: str) -> Failed | None:
         """Start the child, once however often it is tried; what prevents it, if anything."""
         workflow = step.target or ""
         try:
-            version = self._versions.enabled(parent.project, workflow)
+            enabled = partial(self._versions.enabled, parent.project, workflow)
+            version = repeat(self._clock, enabled)
         except Problem as problem:
             if repeat(self._clock, lambda: self._runs.get(child)) is not None:
                 return None  # an earlier try had succeeded, while the workflow could be started
@@ -135,9 +136,10 @@ class Children:
         )
 
     def _output(self, head: Head) -> bytes | None:
+        load = partial(self._versions.load, head.project, head.workflow, head.version)
         try:
-            definition = self._versions.load(head.project, head.workflow, head.version)
-        except (StepwellError, ValueError):
+            definition = repeat(self._clock, load)
+        except (Problem, ValueError):
             return None
-        records = self._reader.records(head, journal_of(head))
-        return self._reader.run_output(head, definition, records)
+        reader = RunReader(self._runs, self._clock)
+        return reader.run_output(head, definition, reader.records(head, journal_of(head)))

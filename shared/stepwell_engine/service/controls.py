@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from stepwell_engine import limits
+from stepwell_engine.core import jsonvalue
 from stepwell_engine.core.fields import SIGNAL_NAME
 from stepwell_engine.core.run import Blob, Head, Mail
 from stepwell_engine.errors import Problem, Unavailable
@@ -101,7 +102,8 @@ class Controls:
         inline = len(payload) <= limits.INLINE_MAIL
         # Named after this delivery: another with the same key may bring another payload.
         blob = None if inline else Blob(f"m.{delivery}", payload)
-        mail = Mail("signal", name, now, payload if inline else None, blob.name if blob else None)
+        body = payload if inline else jsonvalue.encode(len(payload))
+        mail = Mail("signal", name, now, body, None if blob is None else blob.name)
         deliver = partial(self._runs.deliver, run_id, signal_id, mail, now, blob, key)
         delivered = deliver() if key is None else repeat(self._clock, deliver)
         if isinstance(delivered, Delivered):

@@ -80,6 +80,7 @@ class _Read:
 
     progress: Progress
     rows: Sequence[StepRow]
+    reader: RunReader
 
 
 class Queries:
@@ -93,7 +94,6 @@ class Queries:
         self._workflows = workflows
         self._clock = clock
         self._waits = waits
-        self._reader = RunReader(runs, clock)
 
     def list(
         self,
@@ -148,8 +148,8 @@ class Queries:
         return RunDetail(
             run=_row(head, run.journal, now),
             parent_workflow=self._workflow(head.parent),
-            input=head.input if head.input is not None else self._reader.blob(head, "input"),
-            output=self._reader.run_output(head, run.definition, run.records),
+            input=head.input if head.input is not None else read.reader.blob(head, "input"),
+            output=read.reader.run_output(head, run.definition, run.records),
             compensation=compensation(run),
             started_at=min(started, default=None),
             reason=reason(run),
@@ -202,9 +202,10 @@ class Queries:
 
     def _read(self, head: Head, now: int) -> _Read:
         journal = journal_of(head)
-        records = self._reader.records(head, journal)
+        reader = RunReader(self._runs, self._clock)
+        records = reader.records(head, journal)
         progress = Progress(self._definition(head), head, journal, records, now)
-        return _Read(progress, list(step_rows(progress)))
+        return _Read(progress, list(step_rows(progress)), reader)
 
     def _definition(self, head: Head) -> Definition:
         """The run's version; without steps if it cannot be read, which the run then failed of."""
@@ -218,14 +219,15 @@ class Queries:
     ) -> tuple[Sequence[StepRow], str | None]:
         rows = [row for row in read.rows if after is None or _place(row) > after]
         shown, following = page(_steps(read.progress.head.run_id), rows, limit, _place, _size)
-        return [self._with_output(read.progress, row) for row in shown], following
+        read.reader.fetch(read.progress.head, [row.record.output for row in shown])
+        return [self._with_output(read, row) for row in shown], following
 
-    def _with_output(self, run: Progress, row: StepRow) -> StepRow:
-        output = row.record.output
+    def _with_output(self, read: _Read, row: StepRow) -> StepRow:
+        run, output = read.progress, row.record.output
         if output is None:
             return row
         step = run.definition.flat[row.record.ordinal]
-        found = self._reader.output(run.head, run.definition, run.records, step, output)
+        found = read.reader.output(run.head, run.definition, run.records, step, output)
         return replace(row, output=found)
 
 
@@ -241,7 +243,7 @@ def _place(row: StepRow) -> int:
 def _size(row: StepRow) -> int:
     match row.record.output:
         case Stored(size=size):
-            return size
+            return size or limits.MAX_SIGNAL_PAYLOAD  # which was not stored at first
         case Joined():
             return limits.MAX_OUTPUT
         case inline:

@@ -1,6 +1,6 @@
 """Everything recorded of a run, read back: journal, pages, outputs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from stepwell_engine.core import journal as journals
 from stepwell_engine.core import jsonvalue
@@ -20,11 +20,15 @@ def journal_of(head: Head) -> Journal:
 
 
 class RunReader:
-    """Reads what the head refers to. LookupError for a blob that is gone."""
+    """Reads what heads refer to, for one look: it keeps what it has read.
+
+    LookupError for a blob that is gone.
+    """
 
     def __init__(self, runs: Runs, clock: Clock) -> None:
         self._runs = runs
         self._clock = clock
+        self._known: dict[tuple[str, str], bytes] = {}
 
     def records(self, head: Head, journal: Journal) -> Records:
         """All records of a run."""
@@ -57,18 +61,33 @@ class RunReader:
 
     def blob(self, head: Head, name: str) -> bytes:
         """A blob of the run."""
-        data = repeat(self._clock, lambda: self._runs.blob(head.run_id, name))
-        if data is None:
-            raise LookupError(f'run "{head.run_id}" refers to a blob "{name}" that is gone')
-        return data
+        if (head.run_id, name) not in self._known:
+            self._fetch(head, [name])
+        return self._known[head.run_id, name]
+
+    def fetch(self, head: Head, outputs: Iterable[Output | None]) -> None:
+        """Read at once what will be asked for one by one."""
+        names = [output.blob for output in outputs if isinstance(output, Stored)]
+        unknown = [name for name in names if (head.run_id, name) not in self._known]
+        if unknown:
+            self._fetch(head, unknown)
+
+    def _fetch(self, head: Head, names: Sequence[str]) -> None:
+        found = repeat(self._clock, lambda: self._runs.blobs(head.run_id, names))
+        for name in names:
+            if name not in found:
+                raise LookupError(f'run "{head.run_id}" refers to a blob "{name}" that is gone')
+            self._known[head.run_id, name] = found[name]
 
     def _joined(self, head: Head, definition: Definition, records: Records, step: Step) -> bytes:
         """The outputs of a fan-out's children, by key; null for a child without one."""
         fanout = definition.steps[definition.owners[step.ordinal] - 1]
+        known = {child.ordinal: records.get((child.ordinal, False)) for child in fanout.children}
+        outputs = {at: None if one is None else one.output for at, one in known.items()}
+        self.fetch(head, outputs.values())
         members = []
         for child in fanout.children:
-            record = records.get((child.ordinal, False))
-            output = None if record is None else record.output
+            output = outputs[child.ordinal]
             value = (
                 b"null"
                 if output is None

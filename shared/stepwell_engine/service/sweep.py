@@ -1,10 +1,12 @@
 """The tick: hints for everything that is due, or will be before the next tick."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from stepwell_engine import limits
 from stepwell_engine.ports import Clock, Dispatcher, Runs
+from stepwell_engine.service.repeat import repeat
 
 PAGE: Final = 100
 
@@ -40,7 +42,7 @@ class Sweep:
         before = began + self._look_ahead
         sent = overdue = 0
         while True:
-            found, cursor = self._runs.due(before, cursor, PAGE)
+            found, cursor = repeat(self._clock, partial(self._runs.due, before, cursor, PAGE))
             now = self._clock.now()
             for due in found:
                 delay = min(max(0, due.wake_at - now), limits.MAX_HINT_DELAY)

@@ -1,10 +1,10 @@
 """Blobs: one item each, or a chain of chunks for what is larger than an item may be."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from stepwell_engine.adapters.aws.dynamodb import DynamoDB
-from stepwell_engine.adapters.aws.dynamodb_heads import RUN_ID, key_of
+from stepwell_engine.adapters.aws.dynamodb import DynamoDB, Item
+from stepwell_engine.adapters.aws.dynamodb_heads import KIND, RUN_ID, key_of
 from stepwell_engine.adapters.aws.models import BlobItem
 from stepwell_engine.core.run import Blob
 from stepwell_engine.limits import KIB
@@ -33,19 +33,37 @@ class Blobs:
         for item in _items(run_id, blob):
             self._database.put(self._table, item, _IS_NEW)
 
-    def get(self, run_id: str, name: str) -> bytes | None:
-        """A blob's data, strongly consistent; None if there is no such blob."""
-        first = self._database.get(self._table, key_of(run_id, name))
-        if first is None:
-            return None
-        count = int(first[_CHUNKS]["N"]) if _CHUNKS in first else 1
-        chunks: list[bytes] = [first[_DATA]["B"]]
-        for number in range(1, count):
-            item = self._database.get(self._table, key_of(run_id, _chunk_name(name, number)))
-            if item is None:
-                raise LookupError(f'chunk {number} of blob "{name}" of run {run_id} is gone')
-            chunks.append(item[_DATA]["B"])
-        return b"".join(chunks)
+    def get(self, run_id: str, names: Sequence[str]) -> dict[str, bytes]:
+        """The data of those blobs that exist, strongly consistent, in one call for many."""
+        firsts = self._read(run_id, list(dict.fromkeys(names)))
+        rest = [
+            _chunk_name(name, number)
+            for name, first in firsts.items()
+            for number in range(1, _count(first))
+        ]
+        chunks = self._read(run_id, rest)
+        found = {}
+        for name, first in firsts.items():
+            data = [first[_DATA]["B"]]
+            for number in range(1, _count(first)):
+                chunk = chunks.get(_chunk_name(name, number))
+                if chunk is None:
+                    raise LookupError(f'chunk {number} of blob "{name}" of run {run_id} is gone')
+                data.append(chunk[_DATA]["B"])
+            found[name] = b"".join(data)
+        return found
+
+    def _read(self, run_id: str, names: Sequence[str]) -> dict[str, Item]:
+        """The items of these names."""
+        if len(names) == 1:
+            item = self._database.get(self._table, key_of(run_id, names[0]))
+            return {} if item is None else {names[0]: item}
+        keys = [key_of(run_id, name) for name in names]
+        return {item[KIND]["S"]: item for item in self._database.get_all(self._table, keys)}
+
+
+def _count(first: Item) -> int:
+    return int(first[_CHUNKS]["N"]) if _CHUNKS in first else 1
 
 
 def _items(run_id: str, blob: Blob) -> Iterator[dict[str, Any]]:

@@ -139,7 +139,11 @@ class DynamoRuns:
 
     def blob(self, run_id: str, name: str) -> bytes | None:
         """A blob's data."""
-        return self._blobs.get(run_id, name)
+        return self._blobs.get(run_id, [name]).get(name)
+
+    def blobs(self, run_id: str, names: Sequence[str]) -> Mapping[str, bytes]:
+        """The data of those that exist."""
+        return self._blobs.get(run_id, names)
 
     def _create_with_key(self, head: Head, item: Item, key: str) -> Written:
         owned = KeyItem(key=_key(head.project, head.workflow, key), holder=head.run_id).serialize()

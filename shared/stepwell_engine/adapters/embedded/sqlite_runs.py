@@ -1,7 +1,7 @@
 """Runs in SQLite. Every condition stands in the statement that writes."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -280,9 +280,17 @@ class SqliteRuns:
     def blob(self, run_id: str, name: str) -> bytes | None:
         """A blob's data."""
 
-        def query(connection: sqlite3.Connection) -> bytes | None:
-            row = connection.execute(_BLOB, (run_id, name)).fetchone()
-            return None if row is None else row[0]
+        return self.blobs(run_id, [name]).get(name)
+
+    def blobs(self, run_id: str, names: Sequence[str]) -> Mapping[str, bytes]:
+        """The data of those that exist."""
+
+        def query(connection: sqlite3.Connection) -> dict[str, bytes]:
+            rows = {
+                name: connection.execute(_BLOB, (run_id, name)).fetchone()
+                for name in dict.fromkeys(names)
+            }
+            return {name: row[0] for name, row in rows.items() if row is not None}
 
         return self._database.read(query)
 

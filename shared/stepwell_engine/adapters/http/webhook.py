@@ -6,7 +6,7 @@ from stepwell_engine import limits
 from stepwell_engine.adapters.acts import output_of
 from stepwell_engine.adapters.http.client import Answer, HttpClient
 from stepwell_engine.core import jsonvalue, signing
-from stepwell_engine.core.outcome import Act, Failed, Outcome
+from stepwell_engine.core.outcome import Act, Failed, NotTried, Outcome
 from stepwell_engine.errors import StoreError
 from stepwell_engine.ports import Clock, Secrets
 
@@ -37,7 +37,7 @@ class WebhookPerformer:
             except ValueError as error:
                 return Failed(f"the secret of the step cannot be used: {error}", retryable=False)
             except StoreError as error:
-                return Failed(f"the secret of the step cannot be opened now: {error}")
+                return NotTried(f"the secret of the step cannot be opened now: {error}")
             headers[signing.SIGNATURE_HEADER] = signature
         answer = self._client.post(act.target, headers, body, act.timeout, reads_body=False)
         if not isinstance(answer, Answer):

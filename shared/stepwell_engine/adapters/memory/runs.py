@@ -1,7 +1,7 @@
 """Runs in memory: the port's rules in their plainest form."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -258,6 +258,12 @@ class MemoryRuns:
         """A blob's data."""
         with self._lock:
             return self._blobs.get((run_id, name))
+
+    def blobs(self, run_id: str, names: Sequence[str]) -> Mapping[str, bytes]:
+        """The data of those that exist."""
+        with self._lock:
+            known = self._blobs
+            return {name: known[run_id, name] for name in names if (run_id, name) in known}
 
     # --- under the lock -----------------------------------------------------------------------
 
