@@ -37,7 +37,7 @@ def attempt_all(scene: Scene, journal: Journal, todo: Sequence[Effect]) -> Turn:
     """Try what can be tried now, as many as may be at once; park if nothing can.
 
     `todo` is not empty. A new act begins only once the outcome that made room for it is recorded;
-    what could be tried first is: so a reader of the journal can tell what is in flight.
+    what could be tried first begins first, so that a reader of the journal can tell what does.
     """
     hopeless = _hopeless(scene, journal, todo)
     if hopeless is not None:

@@ -69,7 +69,7 @@ class Starts:
             run_id=self._ids.run_id(),
             project=project,
             workflow=workflow,
-            version=self._workflows.enabled(project, workflow),
+            version=repeat(self._clock, lambda: self._workflows.enabled(project, workflow)),
             created_at=now,
             wake_at=now + limits.LEASE,
             input=input if inline else None,
