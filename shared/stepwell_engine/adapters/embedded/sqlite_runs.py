@@ -88,10 +88,10 @@ _DELIVER: Final = f"""
 _DELIVERED_AT: Final = "SELECT at FROM deliveries WHERE run_id = ? AND key = ?"
 _PUT_DELIVERY: Final = "INSERT INTO deliveries (run_id, key, at) VALUES (?, ?, ?)"
 _CANCEL: Final = f"""
-    UPDATE heads SET status = 'cancelled', ended_at = ?1, revision = revision + 1,
-        owes = ?2 OR parent IS NOT NULL, cascade = ?2,
-        wake_at = iif(?2 OR parent IS NOT NULL, ?1, iif(token IS NULL, NULL, wake_at))
-    WHERE run_id = ?3 AND {_IS_LIVE} AND {_READABLE}
+    UPDATE heads SET status = 'cancelled', ended_at = ?, revision = revision + 1,
+        owes = ? OR parent IS NOT NULL, cascade = ?,
+        wake_at = iif(? OR parent IS NOT NULL, ?, iif(token IS NULL, NULL, wake_at))
+    WHERE run_id = ? AND {_IS_LIVE} AND {_READABLE}
     {_RETURNING}"""
 _CLOSE: Final = f"""
     UPDATE heads SET journal = ?, commits = commits + 1, token = NULL, until = 0, claimed_at = 0,
@@ -245,7 +245,8 @@ class SqliteRuns:
 
     def cancel(self, run_id: str, now: int, cascade: bool = False) -> Written:
         """End a live run; its lease stays."""
-        return self._database.write(lambda c: _update(c, _CANCEL, (now, cascade, run_id), run_id))
+        values = (now, cascade, cascade, cascade, now, run_id)
+        return self._database.write(lambda c: _update(c, _CANCEL, values, run_id))
 
     def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
         """Settle a cancelled run whose lease is over."""
