@@ -1,5 +1,6 @@
 """The SQLite file itself: opening, refusing, closing."""
 
+import re
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from stepwell_engine.adapters.embedded import sqlite as module
 from stepwell_engine.adapters.embedded.sqlite import Database
 from stepwell_engine.adapters.embedded.sqlite_schema import VERSION
 from stepwell_engine.errors import NewerFormat, StoreError, Unavailable
+from tests.arch.sources import python_sources
 from tests.contract.heads import NOW, RUN, a_head, put
 from tests.contract.homes import SqliteHome
 
@@ -79,6 +81,14 @@ def test_an_empty_file_becomes_a_database(path: Path) -> None:
     home = SqliteHome(path)
     put(home.runs, a_head())
     home.close()
+
+
+def test_parameters_of_statements_have_no_numbers() -> None:
+    """Before 3.12.4, Python 3.12 takes `?1` for a name, and warns that a tuple has none."""
+    texts = {source.path.name: source.text for source in python_sources()}
+    statements = {name: text for name, text in texts.items() if name.startswith("sqlite")}
+    assert "sqlite_runs.py" in statements
+    assert [name for name, text in statements.items() if re.search(r"\?\d", text)] == []
 
 
 def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
