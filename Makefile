@@ -44,7 +44,7 @@ sim: $(READY) ## simulate crashes, lost hints, stalls (SEEDS=5000 START=0)
 	@$(PYTHON) -m tests.sim $(call given,SEEDS,--seeds) $(call given,START,--start)
 
 bench: $(READY) ## measure, print, and write build/bench.json
-	@$(PYTHON) -m tests.bench
+	@$(PYTHON) -m tools.bench
 
 synth: $(READY) ## write the templates for AWS to cdk.out (CONTEXT="environment=prod")
 	@$(PYTHON) -m infra.app $(foreach pair,$(CONTEXT),--context "$(pair)")

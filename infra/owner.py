@@ -17,14 +17,14 @@ from infra.assembly import DeployError
 from infra.cloud import Cloud, connect
 from infra.deploy import DATA
 from infra.installation import CONTROL_TABLE, URL, BadContext, Installation, from_values
-from stepwell_engine.adapters.aws.dynamodb import DynamoDB
-from stepwell_engine.adapters.aws.dynamodb import connect as connect_tables
-from stepwell_engine.adapters.aws.dynamodb_catalog import DynamoCatalog
-from stepwell_engine.adapters.system import RandomIds, SystemClock
+from stepwell_engine.adapters.dynamodb.catalog import DynamoCatalog
+from stepwell_engine.adapters.dynamodb.client import DynamoDB
+from stepwell_engine.adapters.dynamodb.client import connect as connect_tables
+from stepwell_engine.adapters.process.system import RandomIds, SystemClock
 from stepwell_engine.errors import Problem, StoreError
 from stepwell_engine.limits import DAY
-from stepwell_engine.service.identity import Identity, Role
-from stepwell_engine.service.progress import iso
+from stepwell_engine.service.projects.identity import Identity, Role
+from stepwell_engine.service.runs.progress import iso
 
 ORGANIZATION: Final = "main"
 LONGEST: Final = 365  # days that a token may work

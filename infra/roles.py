@@ -12,7 +12,7 @@ from infra.installation import Installation
 from infra.messaging import Messaging
 from infra.nag import acknowledge
 from infra.storage import Storage, index_arn
-from stepwell_engine.adapters.aws.models import DueRuns, RunsOfWorkflow
+from stepwell_engine.adapters.dynamodb.models import DueRuns, RunsOfWorkflow
 
 # A transaction needs the permissions of its parts, and no other.
 _READ: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem")

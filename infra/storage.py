@@ -15,7 +15,7 @@ from constructs import Construct
 from pynamodb.models import Model
 
 from infra.installation import Installation
-from stepwell_engine.adapters.aws import models
+from stepwell_engine.adapters.dynamodb import models
 
 _TYPES: Final = {
     "B": dynamodb.AttributeType.BINARY,

@@ -17,8 +17,8 @@ from urllib.parse import parse_qsl
 
 from local.threads import Threads
 from stepwell_engine import limits
-from stepwell_engine.edge import problems
-from stepwell_engine.edge.replies import Reply
+from stepwell_engine.api import problems
+from stepwell_engine.api.replies import Reply
 from stepwell_engine.errors import Problem
 from stepwell_engine.ports import Clock
 

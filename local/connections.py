@@ -16,8 +16,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from stepwell_engine import limits
-from stepwell_engine.edge import problems
-from stepwell_engine.edge.replies import Reply
+from stepwell_engine.api import problems
+from stepwell_engine.api.replies import Reply
 from stepwell_engine.errors import Problem
 
 HEAD_SECONDS: Final = 10.0  # for the whole head of a request, from the last answer on

@@ -17,8 +17,8 @@ from local.listening import PortBusy, address_of, listen, url_of
 from local.lock import FolderInUse, locked
 from local.workers import Workers
 from stepwell_engine.errors import Problem, StoreError
-from stepwell_engine.service.identity import Identity, Permission, Role
-from stepwell_engine.service.resources import DATABASE, Resources
+from stepwell_engine.service.projects.identity import Identity, Permission, Role
+from stepwell_engine.service.projects.resources import DATABASE, Resources
 from stepwell_engine.settings.embedded import Settings
 from stepwell_engine.wiring.embedded import CREDENTIALS, Home, embedded
 
@@ -82,7 +82,7 @@ def up(settings: Settings, signals: Signals, ready: Callable[[Credentials], None
         signals.wait()
         log.info("stopping")
         workers.halt()
-        home.stop_waits()
+        home.stop_long_polls()
         server.stop(signals.again)
         left = workers.wait(settings.stop_seconds, signals.again)
         if left:

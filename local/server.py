@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import uvicorn
 
-from functions.api.app import build
 from local.asgi import Bridge
 from local.connections import Connection
 from local.listening import BACKLOG
 from local.threads import Threads
+from stepwell_engine.api.app import build
 from stepwell_engine.wiring.embedded import Home
 
 # Requests in progress get this long when the host stops; one that takes longer is answered 503.

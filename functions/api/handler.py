@@ -3,8 +3,8 @@
 from functools import cache
 from typing import Any
 
-from functions.api.app import Handler, build
-from stepwell_engine.edge.telemetry import Telemetry
+from stepwell_engine.api.app import Handler, build
+from stepwell_engine.lambdas.telemetry import Telemetry
 from stepwell_engine.settings.aws import read
 from stepwell_engine.wiring.aws import AwsHome, aws
 
@@ -24,4 +24,4 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     try:
         return answer(event, context)
     finally:
-        telemetry.report({"Invocations": 1, **home.tally.take()})
+        telemetry.report({"Invocations": 1, **home.counters.take()})

@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.batch import (
 )
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from stepwell_engine.edge import records
+from stepwell_engine.lambdas import records
 from stepwell_engine.wiring.aws import AwsHome
 
 THREADS: Final = 10  # as many as the messages of a batch
@@ -40,6 +40,6 @@ def run(home: AwsHome, event: dict[str, Any], context: Any, threads: int = THREA
         budget = ends - home.clock.now()
         if budget <= 0:
             raise TimeoutError("no time is left to begin this one: it comes again")
-        records.advance(home.engine.advance, record.body, budget, home.tally.add)
+        records.advance(home.engine.advance, record.body, budget, home.counters.add)
 
     return process_partial_response(event, advance, Concurrent(threads), context)

@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any
 
 from functions.executor import batch
-from stepwell_engine.edge.telemetry import Telemetry
+from stepwell_engine.lambdas.telemetry import Telemetry
 from stepwell_engine.settings.aws import read
 from stepwell_engine.wiring.aws import AwsHome, aws
 
@@ -23,4 +23,4 @@ def handler(event: dict[str, Any], context: Any) -> Any:
     try:
         return batch.run(home, event, context)
     finally:
-        telemetry.report({"Invocations": 1, **home.tally.take()})
+        telemetry.report({"Invocations": 1, **home.counters.take()})

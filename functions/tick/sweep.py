@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from stepwell_engine.core import jsonvalue
+from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.wiring.aws import AwsHome
 
 MARGIN: Final = 15_000  # ms for the page in hand, the last hints and the next invocation
@@ -23,5 +23,5 @@ def run(home: AwsHome, event: dict[str, Any], context: Any) -> dict[str, int]:
     if swept.cursor is not None:
         following = jsonvalue.encode({"cursor": swept.cursor, "turn": turn + 1})
         if turn >= MOST_TURNS or not home.invoke_later(context.invoked_function_arn, following):
-            home.tally.add("TicksCutShort")
+            home.counters.add("TicksCutShort")
     return {"Overdue": swept.overdue}

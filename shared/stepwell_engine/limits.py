@@ -38,8 +38,10 @@ MAX_DEPTH: Final = 5  # a root run has depth 0
 BACKOFF_INITIAL: Final = 2 * SECOND
 BACKOFF_FACTOR: Final = 2
 BACKOFF_CAP: Final = 1 * HOUR
-MAX_LOST_IN_A_ROW: Final = 5
-SUSPECT_LOST: Final = 3  # in a row, from which on one such run at a time goes on in a process
+MAX_LOST_LEASES: Final = 5
+SUSPECT_LOST_LEASES: Final = (
+    3  # in a row, from which on one such run at a time goes on in a process
+)
 SUSPECT_PAUSE: Final = 1 * SECOND
 MAX_RUN_ATTEMPTS: Final = 10_000
 
@@ -91,4 +93,4 @@ PAGE_ABOVE: Final = 700  # journal as stored
 OPEN_ERRORS: Final = 16 * KIB  # of what backs off, together, once a journal takes more than that
 INLINE_OUTPUT: Final = 300
 INLINE_INPUT: Final = 120
-INLINE_MAIL: Final = 200
+INLINE_MESSAGE: Final = 200

@@ -9,15 +9,15 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from stepwell_engine.adapters.embedded.postgres import LocalPostgres
-from stepwell_engine.adapters.embedded.postgres_cluster import Cluster, prepare
-from stepwell_engine.adapters.embedded.sealing import SealedSecrets
-from stepwell_engine.adapters.embedded.sql import SqlPerformer
 from stepwell_engine.adapters.http.client import HttpClient
 from stepwell_engine.adapters.http.resolver import SystemResolver
 from stepwell_engine.adapters.http.transport import GuardedAdapter
 from stepwell_engine.adapters.memory.catalog import MemoryCatalog
-from tests.adapters.doing import StillClock, resource
+from stepwell_engine.adapters.postgres.cluster import Cluster, prepare
+from stepwell_engine.adapters.postgres.local import LocalPostgres
+from stepwell_engine.adapters.runners.sql import SqlRunner
+from stepwell_engine.adapters.secrets.sealed import SealedSecrets
+from tests.adapters.attempts import StillClock, resource
 from tests.adapters.receivers import Receiver, serving
 
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
@@ -101,8 +101,8 @@ def dsn(postgres: LocalPostgres) -> str:
 
 
 @pytest.fixture
-def performer(catalog: MemoryCatalog, secrets: SealedSecrets, dsn: str) -> Iterator[SqlPerformer]:
+def runner(catalog: MemoryCatalog, secrets: SealedSecrets, dsn: str) -> Iterator[SqlRunner]:
     catalog.put_resource(resource("database", "database", {"embedded": True}))
-    performer = SqlPerformer(catalog, secrets, lambda _: dsn)
-    yield performer
-    performer.close()
+    runner = SqlRunner(catalog, secrets, lambda _: dsn)
+    yield runner
+    runner.close()

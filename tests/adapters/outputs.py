@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stepwell_engine import limits
-from stepwell_engine.core.outcome import Failed, Outcome, Succeeded
+from stepwell_engine.core.run.attempt import Failed, Outcome, Succeeded
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from stepwell_engine.adapters.embedded.sql import SqlPerformer
-from stepwell_engine.core.definition import Kind
-from stepwell_engine.core.outcome import Outcome
-from tests.adapters.doing import act, output
+from stepwell_engine.adapters.runners.sql import SqlRunner
+from stepwell_engine.core.declared.definition import Kind
+from stepwell_engine.core.run.attempt import Outcome
+from tests.adapters.attempts import attempt, output
 
 
-def run(performer: SqlPerformer, statement: str, timeout: int = 30_000) -> Outcome:
-    return performer.perform(act(Kind.SQL, statement, timeout=timeout))
+def run(runner: SqlRunner, statement: str, timeout: int = 30_000) -> Outcome:
+    return runner.run(attempt(Kind.SQL, statement, timeout=timeout))
 
 
-def rows(performer: SqlPerformer, query: str) -> Any:
-    return output(run(performer, query))["rows"]
+def rows(runner: SqlRunner, query: str) -> Any:
+    return output(run(runner, query))["rows"]

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.embedded.callables import MAX_OVERDUE, Callables
-from stepwell_engine.core.definition import Kind
-from stepwell_engine.core.outcome import Failed, NotTried, Outcome, Succeeded
-from tests.adapters.doing import act, failure, output
+from stepwell_engine.adapters.runners.python_callable import MAX_OVERDUE, Callables
+from stepwell_engine.core.declared.definition import Kind
+from stepwell_engine.core.run.attempt import Deferred, Failed, Outcome, Succeeded
+from tests.adapters.attempts import attempt, failure, output
 from tests.adapters.outputs import OUTPUTS, Returned
 
 Write = Callable[[str, str], None]
@@ -39,7 +39,7 @@ def callables(tmp_path: Path) -> Iterator[Callables]:
 
 
 def call(callables: Callables, name: str, **fields: Any) -> Outcome:
-    return callables.call(name, act(Kind.FUNCTION, "f", **fields))
+    return callables.call(name, attempt(Kind.FUNCTION, "f", **fields))
 
 
 def test_a_callable_gets_the_event_and_returns_the_output(
@@ -257,12 +257,12 @@ def test_a_hundred_may_overrun_then_calls_are_put_off_until_one_returns(
 ) -> None:
     for _ in range(MAX_OVERDUE):
         assert failure(call(callables, "gate:wait", timeout=1)).code == "timeout"
-    assert call(callables, "gate:pass_by") == NotTried(
+    assert call(callables, "gate:pass_by") == Deferred(
         "100 Python functions have overrun their timeout and still run: no further ones are called "
         "until one of them returns, or the host is started again"
     )
     gate.set()
-    while isinstance(call(callables, "gate:pass_by"), NotTried):
+    while isinstance(call(callables, "gate:pass_by"), Deferred):
         pass
     assert output(call(callables, "gate:wait")) == "late"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.embedded.commands import Commands
-from stepwell_engine.core.definition import Kind
-from stepwell_engine.core.outcome import Failed, Outcome, Succeeded
-from tests.adapters.doing import act, failure, output
+from stepwell_engine.adapters.runners.command import Commands
+from stepwell_engine.core.declared.definition import Kind
+from stepwell_engine.core.run.attempt import Failed, Outcome, Succeeded
+from tests.adapters.attempts import attempt, failure, output
 from tests.adapters.outputs import RAW_OUTPUTS, Returned
 
 PATH = os.environ["PATH"]
@@ -20,7 +20,7 @@ PATH = os.environ["PATH"]
 
 def run(*words: str, timeout: int = 30_000, payload: object = None) -> Outcome:
     fields = {"timeout": timeout, "payload": payload}
-    return Commands({"PATH": PATH}).call(words, act(Kind.FUNCTION, "f", **fields))
+    return Commands({"PATH": PATH}).call(words, attempt(Kind.FUNCTION, "f", **fields))
 
 
 def sh(script: str, timeout: int = 30_000) -> Outcome:
@@ -59,7 +59,7 @@ def test_only_home_lang_and_path_of_the_environment_are_passed_on() -> None:
     environment = {"PATH": PATH, "HOME": "/nowhere", "LANG": "C", "AWS_SECRET_ACCESS_KEY": "x"}
     script = "import json, os; print(json.dumps(dict(os.environ)))"
     commands = Commands(environment)
-    found = output(commands.call([sys.executable, "-c", script], act(Kind.FUNCTION, "f")))
+    found = output(commands.call([sys.executable, "-c", script], attempt(Kind.FUNCTION, "f")))
     assert found.items() >= {"PATH": PATH, "HOME": "/nowhere", "LANG": "C"}.items()
     assert "AWS_SECRET_ACCESS_KEY" not in found
 

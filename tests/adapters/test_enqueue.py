@@ -2,12 +2,12 @@
 
 import pytest
 
-from stepwell_engine.adapters.enqueue import EnqueuePerformer
 from stepwell_engine.adapters.memory.catalog import MemoryCatalog
 from stepwell_engine.adapters.memory.queues import MemoryQueues
-from stepwell_engine.core.definition import Kind
-from stepwell_engine.core.outcome import Failed
-from tests.adapters.doing import NOW, StillClock, act, output, resource
+from stepwell_engine.adapters.runners.enqueue import EnqueueRunner
+from stepwell_engine.core.declared.definition import Kind
+from stepwell_engine.core.run.attempt import Failed
+from tests.adapters.attempts import NOW, StillClock, attempt, output, resource
 
 UNKNOWN = Failed(
     'this project has no queue "emails": register it with PUT /v1/projects/shop/queues/emails',
@@ -22,19 +22,18 @@ def queues() -> MemoryQueues:
 
 
 @pytest.fixture
-def performer(catalog: MemoryCatalog, queues: MemoryQueues) -> EnqueuePerformer:
+def runner(catalog: MemoryCatalog, queues: MemoryQueues) -> EnqueueRunner:
     catalog.put_resource(resource("queue", "emails", {}))
     queues.create("shop", "emails", 30_000, 5)
-    return EnqueuePerformer(catalog, queues, StillClock())
+    return EnqueueRunner(catalog, queues, StillClock())
 
 
 def test_the_payload_is_sent_and_the_id_is_the_output(
-    performer: EnqueuePerformer, queues: MemoryQueues
+    runner: EnqueueRunner, queues: MemoryQueues
 ) -> None:
     payloads = [{"template": "welcome"}, [1, "é"], 0, False, None]
     ids = [
-        output(performer.perform(act(Kind.ENQUEUE, "emails", payload=payload)))
-        for payload in payloads
+        output(runner.run(attempt(Kind.ENQUEUE, "emails", payload=payload))) for payload in payloads
     ]
     found = queues.receive("shop", "emails", 10, NOW)
     assert ids == [{"msg_id": message.id} for message in found]
@@ -50,19 +49,19 @@ def test_the_payload_is_sent_and_the_id_is_the_output(
 
 def test_a_queue_that_is_not_registered_is_an_unknown_resource(queues: MemoryQueues) -> None:
     queues.create("shop", "emails", 30_000, 5)
-    performer = EnqueuePerformer(MemoryCatalog(), queues, StillClock())
-    assert performer.perform(act(Kind.ENQUEUE, "emails")) == UNKNOWN
+    runner = EnqueueRunner(MemoryCatalog(), queues, StillClock())
+    assert runner.run(attempt(Kind.ENQUEUE, "emails")) == UNKNOWN
     assert queues.receive("shop", "emails", 10, NOW) == []
 
 
 def test_a_queue_that_is_gone_is_an_unknown_resource(
-    performer: EnqueuePerformer, queues: MemoryQueues
+    runner: EnqueueRunner, queues: MemoryQueues
 ) -> None:
     queues.drop("shop", "emails")
-    assert performer.perform(act(Kind.ENQUEUE, "emails")) == UNKNOWN
+    assert runner.run(attempt(Kind.ENQUEUE, "emails")) == UNKNOWN
 
 
-def test_a_queue_of_another_project_is_not_found(performer: EnqueuePerformer) -> None:
-    elsewhere = performer.perform(act(Kind.ENQUEUE, "emails", project="other"))
+def test_a_queue_of_another_project_is_not_found(runner: EnqueueRunner) -> None:
+    elsewhere = runner.run(attempt(Kind.ENQUEUE, "emails", project="other"))
     assert isinstance(elsewhere, Failed)
     assert elsewhere.code == "unknown_resource"

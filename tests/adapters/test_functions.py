@@ -6,27 +6,27 @@ import json
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.functions import FunctionPerformer
 from stepwell_engine.adapters.http.client import HttpClient
-from stepwell_engine.adapters.http.url_function import UrlFunctions
 from stepwell_engine.adapters.memory.catalog import MemoryCatalog
-from stepwell_engine.core.definition import Kind
-from stepwell_engine.core.outcome import Failed, Outcome, Succeeded
-from tests.adapters.doing import act, failure, output, resource
+from stepwell_engine.adapters.runners.function import FunctionRunner
+from stepwell_engine.adapters.runners.url_function import UrlFunctions
+from stepwell_engine.core.declared.definition import Kind
+from stepwell_engine.core.run.attempt import Failed, Outcome, Succeeded
+from tests.adapters.attempts import attempt, failure, output, resource
 from tests.adapters.outputs import RAW_OUTPUTS, Returned
 from tests.adapters.receivers import Receiver
 
-REINDEX = act(Kind.FUNCTION, "reindex")
+REINDEX = attempt(Kind.FUNCTION, "reindex")
 
 
 @pytest.fixture
-def performer(client: HttpClient, catalog: MemoryCatalog, receiver: Receiver) -> FunctionPerformer:
+def runner(client: HttpClient, catalog: MemoryCatalog, receiver: Receiver) -> FunctionRunner:
     catalog.put_resource(resource("function", "reindex", {"url": receiver.url}))
-    return FunctionPerformer(catalog, {"url": UrlFunctions(client).call})
+    return FunctionRunner(catalog, {"url": UrlFunctions(client).call})
 
 
 def test_a_function_that_is_not_registered_is_an_unknown_resource() -> None:
-    assert FunctionPerformer(MemoryCatalog(), {}).perform(REINDEX) == Failed(
+    assert FunctionRunner(MemoryCatalog(), {}).run(REINDEX) == Failed(
         'this project has no function "reindex": register it with '
         "PUT /v1/projects/shop/functions/reindex",
         code="unknown_resource",
@@ -35,10 +35,10 @@ def test_a_function_that_is_not_registered_is_an_unknown_resource() -> None:
 
 
 def test_a_kind_of_function_that_cannot_be_called_here_is_refused(
-    catalog: MemoryCatalog, performer: FunctionPerformer
+    catalog: MemoryCatalog, runner: FunctionRunner
 ) -> None:
     catalog.put_resource(resource("function", "reindex", {"python": "a:b"}))
-    failed = failure(performer.perform(REINDEX))
+    failed = failure(runner.run(REINDEX))
     assert "one by python, which this installation cannot call, only those by url" in failed.message
     assert (failed.code, failed.retryable) == ("unknown_resource", False)
 
@@ -50,18 +50,18 @@ def test_a_change_of_the_function_takes_effect_at_once(catalog: MemoryCatalog) -
         called.append(target)
         return Succeeded()
 
-    performer = FunctionPerformer(catalog, {"url": call})
+    runner = FunctionRunner(catalog, {"url": call})
     for url in ("http://a/", "http://b/"):
         catalog.put_resource(resource("function", "reindex", {"url": url}))
-        performer.perform(REINDEX)
+        runner.run(REINDEX)
     assert called == ["http://a/", "http://b/"]
 
 
 def test_a_url_gets_the_event_and_its_answer_is_the_output(
-    performer: FunctionPerformer, receiver: Receiver
+    runner: FunctionRunner, receiver: Receiver
 ) -> None:
     receiver.body = b' {"indexed" : [1, 2.50, "\xc3\xa9"]}\n'
-    assert performer.perform(REINDEX) == Succeeded('{"indexed":[1,2.5,"é"]}'.encode())
+    assert runner.run(REINDEX) == Succeeded('{"indexed":[1,2.5,"é"]}'.encode())
     (request,) = receiver.requests
     assert json.loads(request.body) == {
         "payload": {"amount": 4900},
@@ -77,26 +77,26 @@ def test_a_url_gets_the_event_and_its_answer_is_the_output(
 
 @pytest.mark.parametrize("body", [b"", b" \r\n", b"null"])
 def test_an_empty_answer_is_no_output(
-    performer: FunctionPerformer, receiver: Receiver, body: bytes
+    runner: FunctionRunner, receiver: Receiver, body: bytes
 ) -> None:
     receiver.body = body
-    assert performer.perform(REINDEX) == Succeeded(None)
+    assert runner.run(REINDEX) == Succeeded(None)
 
 
 @pytest.mark.parametrize("value", [0, False, "", [], {}, "text"])
 def test_any_json_value_can_be_the_output(
-    performer: FunctionPerformer, receiver: Receiver, value: object
+    runner: FunctionRunner, receiver: Receiver, value: object
 ) -> None:
     receiver.body = json.dumps(value).encode()
-    assert output(performer.perform(REINDEX)) == value
+    assert output(runner.run(REINDEX)) == value
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"{", b"NaN", b'"\xff"', b'"\\ud800"', b"[" * 100_000])
 def test_an_answer_that_is_no_json_fails_the_attempt(
-    performer: FunctionPerformer, receiver: Receiver, body: bytes
+    runner: FunctionRunner, receiver: Receiver, body: bytes
 ) -> None:
     receiver.body = body
-    failed = failure(performer.perform(REINDEX))
+    failed = failure(runner.run(REINDEX))
     assert failed.message.startswith(f"what POST {receiver.url} answered with 200 is no JSON")
     assert len(failed.message) < limits.MAX_ERROR_TEXT
     assert failed.retryable
@@ -104,11 +104,11 @@ def test_an_answer_that_is_no_json_fails_the_attempt(
 
 @pytest.mark.parametrize("encoding", ["gzip", "br, gzip"])
 def test_an_answer_that_is_encoded_fails_the_attempt_with_what_would_be_right(
-    performer: FunctionPerformer, receiver: Receiver, encoding: str
+    runner: FunctionRunner, receiver: Receiver, encoding: str
 ) -> None:
     receiver.body = gzip.compress(b'{"indexed": 1}')
     receiver.headers = {"content-encoding": encoding}
-    assert performer.perform(REINDEX) == Failed(
+    assert runner.run(REINDEX) == Failed(
         f"what POST {receiver.url} answered with 200 has the Content-Encoding {encoding}: it must "
         "have none, as Accept-Encoding: identity asks for"
     )
@@ -119,19 +119,17 @@ def test_an_answer_that_is_encoded_fails_the_attempt_with_what_would_be_right(
     ("encoding", "body"), [("identity", b"1"), ("Identity ", b"1"), ("gzip", b"")]
 )
 def test_an_encoding_that_changes_nothing_does_no_harm(
-    performer: FunctionPerformer, receiver: Receiver, encoding: str, body: bytes
+    runner: FunctionRunner, receiver: Receiver, encoding: str, body: bytes
 ) -> None:
     receiver.body = body
     receiver.headers = {"content-encoding": encoding}
-    assert performer.perform(REINDEX) == Succeeded(body or None)
+    assert runner.run(REINDEX) == Succeeded(body or None)
 
 
 @pytest.mark.parametrize("depth", [limits.MAX_NESTING, limits.MAX_NESTING + 1])
-def test_an_output_may_nest_so_deep(
-    performer: FunctionPerformer, receiver: Receiver, depth: int
-) -> None:
+def test_an_output_may_nest_so_deep(runner: FunctionRunner, receiver: Receiver, depth: int) -> None:
     receiver.body = b"[" * depth + b"]" * depth
-    outcome = performer.perform(REINDEX)
+    outcome = runner.run(REINDEX)
     if depth <= limits.MAX_NESTING:
         assert outcome == Succeeded(receiver.body)
     else:
@@ -140,14 +138,14 @@ def test_an_output_may_nest_so_deep(
 
 @pytest.mark.parametrize("returned", RAW_OUTPUTS, ids=lambda one: one.name)
 def test_an_output_may_be_so_large(
-    performer: FunctionPerformer, receiver: Receiver, returned: Returned
+    runner: FunctionRunner, receiver: Receiver, returned: Returned
 ) -> None:
     receiver.body = returned.body
-    returned.check(performer.perform(REINDEX))
+    returned.check(runner.run(REINDEX))
 
 
 def test_an_output_that_is_too_large_says_how_large_one_may_be(
-    performer: FunctionPerformer, receiver: Receiver
+    runner: FunctionRunner, receiver: Receiver
 ) -> None:
     what = f"what POST {receiver.url} answered with 200"
     for size, words in (
@@ -159,15 +157,15 @@ def test_an_output_that_is_too_large_says_how_large_one_may_be(
         ),
     ):
         receiver.body = b'"' + b"x" * (size - 2) + b'"'
-        assert performer.perform(REINDEX) == Failed(
+        assert runner.run(REINDEX) == Failed(
             f"{what} {words}", code="output_too_large", retryable=False
         )
 
 
-def test_another_status_is_a_failure(performer: FunctionPerformer, receiver: Receiver) -> None:
+def test_another_status_is_a_failure(runner: FunctionRunner, receiver: Receiver) -> None:
     receiver.status = 503
     receiver.body = b"busy"
     receiver.headers = {"retry-after": "7"}
-    assert performer.perform(REINDEX) == Failed(
+    assert runner.run(REINDEX) == Failed(
         f"POST {receiver.url} answered 503: busy", retry_after=7_000
     )

@@ -10,22 +10,22 @@ from typing import NoReturn
 
 import pytest
 
-from stepwell_engine.adapters.embedded.callables import Callables
-from stepwell_engine.adapters.embedded.commands import Commands
-from stepwell_engine.adapters.embedded.sql import SqlPerformer
-from stepwell_engine.adapters.functions import FunctionPerformer
 from stepwell_engine.adapters.http.client import HttpClient
 from stepwell_engine.adapters.http.resolver import SystemResolver
 from stepwell_engine.adapters.http.transport import GuardedAdapter
 from stepwell_engine.adapters.memory.catalog import MemoryCatalog
-from stepwell_engine.core.definition import Kind
-from stepwell_engine.core.outcome import Act, NotTried, Outcome, Succeeded
+from stepwell_engine.adapters.runners.command import Commands
+from stepwell_engine.adapters.runners.function import FunctionRunner
+from stepwell_engine.adapters.runners.python_callable import Callables
+from stepwell_engine.adapters.runners.sql import SqlRunner
+from stepwell_engine.core.declared.definition import Kind
+from stepwell_engine.core.run.attempt import Attempt, Deferred, Outcome, Succeeded
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.ports import Resource
-from stepwell_engine.wiring.lazy import LazyPerformer
+from stepwell_engine.wiring.lazy import LazyStepRunner
+from tests.adapters.attempts import StillClock, attempt
 from tests.adapters.certificates import server_context
 from tests.adapters.conftest import LOOPBACK
-from tests.adapters.doing import StillClock, act
 from tests.adapters.receivers import Receiver, serving
 from tests.adapters.statements import rows, run
 
@@ -48,7 +48,7 @@ def no_thread(_: threading.Thread) -> NoReturn:
 
 
 def words(outcome: object) -> str:
-    assert isinstance(outcome, NotTried), outcome
+    assert isinstance(outcome, Deferred), outcome
     return outcome.message
 
 
@@ -91,7 +91,7 @@ def test_a_lookup_that_gets_no_thread_is_not_waited_for(monkeypatch: pytest.Monk
 
 def test_a_command_is_not_started() -> None:
     with no_descriptors():
-        outcome = Commands({}).call(["true"], act(Kind.FUNCTION, "f"))
+        outcome = Commands({}).call(["true"], attempt(Kind.FUNCTION, "f"))
     assert words(outcome) == 'the command "true" cannot be started: Too many open files'
 
 
@@ -99,35 +99,33 @@ def test_a_python_function_is_not_loaded(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text("def f(event): return 1\n")
     callables = Callables([tmp_path])
     with no_descriptors():
-        outcome = callables.call("shop:f", act(Kind.FUNCTION, "f"))
+        outcome = callables.call("shop:f", attempt(Kind.FUNCTION, "f"))
     assert "the function shop:f cannot be loaded now: " in words(outcome)
-    assert callables.call("shop:f", act(Kind.FUNCTION, "f")) == Succeeded(b"1")
+    assert callables.call("shop:f", attempt(Kind.FUNCTION, "f")) == Succeeded(b"1")
     callables.close()
 
 
 def test_a_python_function_gets_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading.Thread, "start", no_thread)
-    outcome = Callables([tmp_path]).call("shop:f", act(Kind.FUNCTION, "f"))
+    outcome = Callables([tmp_path]).call("shop:f", attempt(Kind.FUNCTION, "f"))
     assert words(outcome) == "the host can start no further thread"
 
 
-def test_a_statement_is_not_sent(performer: SqlPerformer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_is_not_sent(runner: SqlRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     with no_descriptors():
-        outcome = run(performer, "create table a (n int)")
+        outcome = run(runner, "create table a (n int)")
     assert "Too many open files" in words(outcome)
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", no_thread)
-        assert "no further thread" in words(run(performer, "create table a (n int)"))
-    assert rows(performer, "select count(*) as n from pg_tables where tablename = 'a'") == [
-        {"n": 0}
-    ]
+        assert "no further thread" in words(run(runner, "create table a (n int)"))
+    assert rows(runner, "select count(*) as n from pg_tables where tablename = 'a'") == [{"n": 0}]
 
 
 def test_a_performer_is_not_loaded() -> None:
     fails = [OSError(24, "Too many open files"), OSError(2, "No such file or directory")]
 
     class Made:
-        def perform(self, act: Act) -> Outcome:
+        def run(self, attempt: Attempt) -> Outcome:
             return Succeeded()
 
     def make() -> Made:
@@ -135,11 +133,11 @@ def test_a_performer_is_not_loaded() -> None:
             raise fails.pop(0)
         return Made()
 
-    performer = LazyPerformer(make)
-    assert "Too many open files" in words(performer.perform(act(Kind.SQL, "select 1")))
+    runner = LazyStepRunner(make)
+    assert "Too many open files" in words(runner.run(attempt(Kind.SQL, "select 1")))
     with pytest.raises(FileNotFoundError):
-        performer.perform(act(Kind.SQL, "select 1"))
-    assert performer.perform(act(Kind.SQL, "select 1")) == Succeeded()
+        runner.run(attempt(Kind.SQL, "select 1"))
+    assert runner.run(attempt(Kind.SQL, "select 1")) == Succeeded()
 
 
 def test_a_catalog_that_does_not_answer_costs_no_attempt() -> None:
@@ -147,6 +145,6 @@ def test_a_catalog_that_does_not_answer_costs_no_attempt() -> None:
         def resource(self, project: str, kind: str, name: str) -> Resource | None:
             raise Unavailable("no answer")
 
-    calls: dict[str, Callable[[object, Act], Outcome]] = {}
-    outcome = FunctionPerformer(Silent(), calls).perform(act(Kind.FUNCTION, "f"))
+    calls: dict[str, Callable[[object, Attempt], Outcome]] = {}
+    outcome = FunctionRunner(Silent(), calls).run(attempt(Kind.FUNCTION, "f"))
     assert words(outcome) == 'the function "f" cannot be looked up now: no answer'

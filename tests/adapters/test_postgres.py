@@ -14,16 +14,16 @@ from typing import Any
 import psycopg
 import pytest
 
-from stepwell_engine.adapters.embedded import postgres_cluster
-from stepwell_engine.adapters.embedded.postgres import LocalPostgres
-from stepwell_engine.adapters.embedded.postgres_cluster import PostgresUnavailable
+from stepwell_engine.adapters.postgres import cluster as postgres_cluster
+from stepwell_engine.adapters.postgres.cluster import PostgresUnavailable
+from stepwell_engine.adapters.postgres.local import LocalPostgres
 
 Host = Callable[[], LocalPostgres]
 
 HOST = """
 import sys, time
 from pathlib import Path
-from stepwell_engine.adapters.embedded.postgres import LocalPostgres
+from stepwell_engine.adapters.postgres.local import LocalPostgres
 print(LocalPostgres(Path(sys.argv[1])).dsn("shop"), flush=True)
 time.sleep(600)
 """

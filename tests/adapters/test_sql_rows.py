@@ -8,80 +8,78 @@ import psycopg
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.embedded.sql import SqlPerformer
-from tests.adapters.doing import output
+from stepwell_engine.adapters.runners.sql import SqlRunner
+from tests.adapters.attempts import output
 from tests.adapters.statements import rows, run
 
 
-def test_rows_come_as_objects(performer: SqlPerformer) -> None:
-    found = output(run(performer, "select n, n * 2 as twice from generate_series(1, 2) n"))
+def test_rows_come_as_objects(runner: SqlRunner) -> None:
+    found = output(run(runner, "select n, n * 2 as twice from generate_series(1, 2) n"))
     assert found == {
         "rows_affected": 2,
         "rows": [{"n": 1, "twice": 2}, {"n": 2, "twice": 4}],
     }
-    assert output(run(performer, "select 1 where false")) == {"rows_affected": 0}
-    run(performer, "create table a (n int)")
+    assert output(run(runner, "select 1 where false")) == {"rows_affected": 0}
+    run(runner, "create table a (n int)")
     returning = "insert into a values (7) returning n as got"
-    assert output(run(performer, returning)) == {"rows_affected": 1, "rows": [{"got": 7}]}
+    assert output(run(runner, returning)) == {"rows_affected": 1, "rows": [{"got": 7}]}
 
 
 @pytest.mark.parametrize("count", [limits.MAX_ROWS, limits.MAX_ROWS + 1])
-def test_at_most_100_rows_are_kept(performer: SqlPerformer, count: int) -> None:
-    found = output(run(performer, f"select generate_series(1, {count})"))
+def test_at_most_100_rows_are_kept(runner: SqlRunner, count: int) -> None:
+    found = output(run(runner, f"select generate_series(1, {count})"))
     assert found["rows_affected"] == count
     assert len(found["rows"]) == limits.MAX_ROWS
     assert found.get("rows_truncated", False) is (count > limits.MAX_ROWS)
 
 
 @pytest.mark.parametrize("over", [0, 1])
-def test_at_most_32_kib_of_rows_are_kept(performer: SqlPerformer, over: int) -> None:
+def test_at_most_32_kib_of_rows_are_kept(runner: SqlRunner, over: int) -> None:
     size = limits.MAX_ROWS_BYTES - len('[{"column1":""},{"column1":"x"}]') + over
     query = f"values (repeat('y', {size})), ('x')"
-    found = output(run(performer, query))
+    found = output(run(runner, query))
     kept = json.dumps(found["rows"], separators=(",", ":"))
     assert len(kept) == (limits.MAX_ROWS_BYTES if over == 0 else size + len('[{"column1":""}]'))
     assert found.get("rows_truncated", False) is bool(over)
 
 
-def test_a_first_row_that_is_too_large_leaves_none(performer: SqlPerformer) -> None:
-    found = output(run(performer, "select repeat('x', 1000000) as a"))
+def test_a_first_row_that_is_too_large_leaves_none(runner: SqlRunner) -> None:
+    found = output(run(runner, "select repeat('x', 1000000) as a"))
     assert found == {"rows_affected": 1, "rows": [], "rows_truncated": True}
 
 
-def test_columns_of_one_name_are_all_kept(performer: SqlPerformer) -> None:
+def test_columns_of_one_name_are_all_kept(runner: SqlRunner) -> None:
     query = "select 1 as a, 2 as a, 3 as a_2, 4 as a, 5 as b, 6 as b"
-    assert rows(performer, query) == [{"a": 1, "a_3": 2, "a_2": 3, "a_4": 4, "b": 5, "b_2": 6}]
+    assert rows(runner, query) == [{"a": 1, "a_3": 2, "a_2": 3, "a_4": 4, "b": 5, "b_2": 6}]
 
 
 @pytest.mark.parametrize("statement", ["show timezone", "explain select 1"])
-def test_rows_that_the_server_does_not_count_are_counted(
-    performer: SqlPerformer, statement: str
-) -> None:
-    found = output(run(performer, statement))
+def test_rows_that_the_server_does_not_count_are_counted(runner: SqlRunner, statement: str) -> None:
+    found = output(run(runner, statement))
     assert found["rows_affected"] == len(found["rows"]) == 1
 
 
-def test_a_huge_row_is_not_copied(performer: SqlPerformer) -> None:
-    run(performer, "select 1")
+def test_a_huge_row_is_not_copied(runner: SqlRunner) -> None:
+    run(runner, "select 1")
     tracemalloc.start()
-    found = output(run(performer, "select 7 as n, repeat('x', 20000000) as a"))
+    found = output(run(runner, "select 7 as n, repeat('x', 20000000) as a"))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert found == {"rows_affected": 1, "rows": [], "rows_truncated": True}
     assert peak < 1_000_000
 
 
-def test_a_session_that_has_read_a_huge_row_gives_its_memory_back(performer: SqlPerformer) -> None:
+def test_a_session_that_has_read_a_huge_row_gives_its_memory_back(runner: SqlRunner) -> None:
     pid = "select pg_backend_pid() as pid"
-    first = rows(performer, pid)
-    run(performer, "select repeat('x', 1000000)")
-    assert rows(performer, pid) == first
-    run(performer, "select repeat('x', 1048577)")
-    assert rows(performer, pid) != first
+    first = rows(runner, pid)
+    run(runner, "select repeat('x', 1000000)")
+    assert rows(runner, pid) == first
+    run(runner, "select repeat('x', 1048577)")
+    assert rows(runner, pid) != first
 
 
-def test_a_result_of_any_size_is_read_without_being_kept(performer: SqlPerformer) -> None:
-    found = output(run(performer, "select n, repeat('x', 500) from generate_series(1, 20000) n"))
+def test_a_result_of_any_size_is_read_without_being_kept(runner: SqlRunner) -> None:
+    found = output(run(runner, "select n, repeat('x', 500) from generate_series(1, 20000) n"))
     assert found["rows_affected"] == 20_000
     assert found["rows_truncated"]
 
@@ -133,8 +131,8 @@ def test_a_result_of_any_size_is_read_without_being_kept(performer: SqlPerformer
         ("'public'::regnamespace", "public"),
     ],
 )
-def test_values_become_json(performer: SqlPerformer, expression: str, expected: Any) -> None:
-    assert rows(performer, f"select {expression} as v") == [{"v": expected}]
+def test_values_become_json(runner: SqlRunner, expression: str, expected: Any) -> None:
+    assert rows(runner, f"select {expression} as v") == [{"v": expected}]
 
 
 @pytest.mark.parametrize(
@@ -146,17 +144,17 @@ def test_values_become_json(performer: SqlPerformer, expression: str, expected: 
     ],
 )
 def test_times_with_a_zone_are_iso_8601_whatever_the_role_prefers(
-    performer: SqlPerformer, dsn: str, zone: str, expected: str
+    runner: SqlRunner, dsn: str, zone: str, expected: str
 ) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("alter role current_user set datestyle = 'German'")
         connection.execute(f"alter role current_user set timezone = '{zone}'")
     query = "select timestamptz '2026-02-03 04:05:06+00' as at, date '2026-02-03' as day"
-    assert rows(performer, query) == [{"at": expected, "day": "2026-02-03"}]
+    assert rows(runner, query) == [{"at": expected, "day": "2026-02-03"}]
 
 
-def test_json_nested_very_deep_stays_text(performer: SqlPerformer) -> None:
+def test_json_nested_very_deep_stays_text(runner: SqlRunner) -> None:
     for depth in (150, 500, 5_000):
         text = "[" * depth + "]" * depth
-        (row,) = rows(performer, f"select (repeat('[', {depth}) || repeat(']', {depth}))::json v")
+        (row,) = rows(runner, f"select (repeat('[', {depth}) || repeat(']', {depth}))::json v")
         assert row["v"] == (json.loads(text) if depth == 150 else text)

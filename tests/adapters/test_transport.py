@@ -13,11 +13,11 @@ from stepwell_engine import limits
 from stepwell_engine.adapters.http.client import Answer, HttpClient
 from stepwell_engine.adapters.http.resolver import SystemResolver
 from stepwell_engine.adapters.http.transport import GuardedAdapter
-from stepwell_engine.core.outcome import Failed, NotTried
+from stepwell_engine.core.run.attempt import Deferred, Failed
 from tests.adapters import receivers
+from tests.adapters.attempts import StillClock
 from tests.adapters.certificates import server_context
 from tests.adapters.conftest import LOOPBACK, names
-from tests.adapters.doing import StillClock
 from tests.adapters.receivers import Receiver, Script, dripping, saying, scripted, serving
 
 NAME = "hooks.example.test"
@@ -31,7 +31,7 @@ class Secure:
     client: HttpClient
     port: int
 
-    def post(self, host: str) -> Answer | Failed | NotTried:
+    def post(self, host: str) -> Answer | Failed | Deferred:
         return post(self.client, f"https://{host}:{self.port}/")
 
 
@@ -44,7 +44,7 @@ def secure(tmp_path: Path) -> Iterator[Secure]:
         adapter.close()
 
 
-def post(client: HttpClient, url: str, timeout: int = 30_000) -> Answer | Failed | NotTried:
+def post(client: HttpClient, url: str, timeout: int = 30_000) -> Answer | Failed | Deferred:
     return client.post(url, {"x-test": "yes"}, b'{"a":1}', timeout)
 
 
@@ -107,7 +107,7 @@ def test_the_next_address_is_tried_if_one_does_not_answer(receiver: Receiver) ->
 
 
 def test_many_threads_share_the_transport(client: HttpClient, receiver: Receiver) -> None:
-    outcomes: list[Answer | Failed | NotTried] = []
+    outcomes: list[Answer | Failed | Deferred] = []
 
     def work() -> None:
         for _ in range(10):

@@ -5,35 +5,35 @@ import json
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.embedded.sealing import SealedSecrets
 from stepwell_engine.adapters.http.client import HttpClient
 from stepwell_engine.adapters.http.transport import GuardedAdapter
-from stepwell_engine.adapters.http.webhook import WebhookPerformer
-from stepwell_engine.core.definition import Kind
-from stepwell_engine.core.outcome import Failed
-from stepwell_engine.core.signing import verify
+from stepwell_engine.adapters.runners.webhook import WebhookRunner
+from stepwell_engine.adapters.secrets.sealed import SealedSecrets
+from stepwell_engine.core.declared.definition import Kind
+from stepwell_engine.core.run.attempt import Failed
+from stepwell_engine.core.values.signing import verify
+from tests.adapters.attempts import NOW, StillClock, attempt, failure, output
 from tests.adapters.conftest import names
-from tests.adapters.doing import NOW, StillClock, act, failure, output
 from tests.adapters.receivers import Receiver, dripping, saying, scripted
 
 
 @pytest.fixture
-def performer(client: HttpClient, secrets: SealedSecrets) -> WebhookPerformer:
-    return WebhookPerformer(client, secrets, StillClock())
+def runner(client: HttpClient, secrets: SealedSecrets) -> WebhookRunner:
+    return WebhookRunner(client, secrets, StillClock())
 
 
 @pytest.mark.parametrize("status", [200, 201, 204, 299])
-def test_any_2xx_delivers(performer: WebhookPerformer, receiver: Receiver, status: int) -> None:
+def test_any_2xx_delivers(runner: WebhookRunner, receiver: Receiver, status: int) -> None:
     receiver.status = status
-    outcome = performer.perform(act(Kind.WEBHOOK, receiver.url))
+    outcome = runner.run(attempt(Kind.WEBHOOK, receiver.url))
     assert output(outcome) == {"delivered": True, "status": status}
 
 
 def test_every_attempt_carries_the_same_id_and_the_time(
-    performer: WebhookPerformer, receiver: Receiver
+    runner: WebhookRunner, receiver: Receiver
 ) -> None:
-    for attempt in (1, 2):
-        performer.perform(act(Kind.WEBHOOK, receiver.url, attempt=attempt))
+    for number in (1, 2):
+        runner.run(attempt(Kind.WEBHOOK, receiver.url, number=number))
     for request in receiver.requests:
         assert request.body == b'{"amount":4900}'
         assert request.headers["content-type"] == "application/json"
@@ -46,11 +46,11 @@ def test_every_attempt_carries_the_same_id_and_the_time(
 
 @pytest.mark.parametrize("secret", ["a-signing-secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"])
 def test_a_secret_signs_what_is_sent(
-    performer: WebhookPerformer, receiver: Receiver, secrets: SealedSecrets, secret: str
+    runner: WebhookRunner, receiver: Receiver, secrets: SealedSecrets, secret: str
 ) -> None:
     sealed = secrets.seal(secret, "shop")
     payload = {"name": "Zoë", "n": [1, None, 2.5]}
-    performer.perform(act(Kind.WEBHOOK, receiver.url, secret=sealed, payload=payload))
+    runner.run(attempt(Kind.WEBHOOK, receiver.url, secret=sealed, payload=payload))
     (request,) = receiver.requests
     assert json.loads(request.body) == payload
     assert verify(
@@ -64,51 +64,51 @@ def test_a_secret_signs_what_is_sent(
 
 
 def test_a_secret_that_cannot_be_opened_sends_nothing(
-    performer: WebhookPerformer, receiver: Receiver, secrets: SealedSecrets
+    runner: WebhookRunner, receiver: Receiver, secrets: SealedSecrets
 ) -> None:
     for sealed in (secrets.seal("x", "other"), secrets.seal("whsec_%", "shop")):
-        failed = failure(performer.perform(act(Kind.WEBHOOK, receiver.url, secret=sealed)))
+        failed = failure(runner.run(attempt(Kind.WEBHOOK, receiver.url, secret=sealed)))
         assert failed.message.startswith("the secret of the step cannot be used: ")
         assert not failed.retryable
     assert receiver.requests == []
 
 
-def test_a_payload_is_sent_as_it_is(performer: WebhookPerformer, receiver: Receiver) -> None:
-    performer.perform(act(Kind.WEBHOOK, receiver.url, payload=None))
-    performer.perform(act(Kind.WEBHOOK, receiver.url, payload=0))
+def test_a_payload_is_sent_as_it_is(runner: WebhookRunner, receiver: Receiver) -> None:
+    runner.run(attempt(Kind.WEBHOOK, receiver.url, payload=None))
+    runner.run(attempt(Kind.WEBHOOK, receiver.url, payload=0))
     assert [request.body for request in receiver.requests] == [b"null", b"0"]
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 409, 429, 500, 503])
 def test_any_other_status_fails_with_what_was_said(
-    performer: WebhookPerformer, receiver: Receiver, status: int
+    runner: WebhookRunner, receiver: Receiver, status: int
 ) -> None:
     receiver.status = status
     receiver.body = b"out of stock"
-    failed = failure(performer.perform(act(Kind.WEBHOOK, receiver.url)))
+    failed = failure(runner.run(attempt(Kind.WEBHOOK, receiver.url)))
     assert failed == Failed(f"POST {receiver.url} answered {status}: out of stock")
 
 
 def test_an_answer_is_quoted_up_to_500_characters(
-    performer: WebhookPerformer, receiver: Receiver
+    runner: WebhookRunner, receiver: Receiver
 ) -> None:
     receiver.status = 500
     for size in (500, 501):
         receiver.body = ("é" * size).encode()
-        failed = failure(performer.perform(act(Kind.WEBHOOK, receiver.url)))
+        failed = failure(runner.run(attempt(Kind.WEBHOOK, receiver.url)))
         assert failed.message == f"POST {receiver.url} answered 500: " + "é" * 500
     receiver.body = b""
-    failed = failure(performer.perform(act(Kind.WEBHOOK, receiver.url)))
+    failed = failure(runner.run(attempt(Kind.WEBHOOK, receiver.url)))
     assert failed.message == f"POST {receiver.url} answered 500"
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_a_failure_and_not_followed(
-    performer: WebhookPerformer, receiver: Receiver, status: int
+    runner: WebhookRunner, receiver: Receiver, status: int
 ) -> None:
     receiver.status = status
     receiver.headers = {"location": receiver.url}
-    failed = failure(performer.perform(act(Kind.WEBHOOK, receiver.url)))
+    failed = failure(runner.run(attempt(Kind.WEBHOOK, receiver.url)))
     assert failed.message == (
         f"POST {receiver.url} answered {status}, a redirect to {receiver.url}, and redirects are "
         "not followed: use the final URL"
@@ -118,10 +118,10 @@ def test_a_redirect_is_a_failure_and_not_followed(
 
 @pytest.mark.parametrize("status", [300, 301, 304, 399])
 def test_a_status_without_a_place_to_go_to_is_no_redirect(
-    performer: WebhookPerformer, receiver: Receiver, status: int
+    runner: WebhookRunner, receiver: Receiver, status: int
 ) -> None:
     receiver.status = status
-    failed = failure(performer.perform(act(Kind.WEBHOOK, receiver.url)))
+    failed = failure(runner.run(attempt(Kind.WEBHOOK, receiver.url)))
     assert failed.message == f"POST {receiver.url} answered {status}"
 
 
@@ -141,36 +141,36 @@ BAD = b"HTTP/1.1 500 Oops\r\n"
     ids=["short", "bad chunk", "no last chunk", "until the end", "no gzip"],
 )
 def test_the_status_decides_whatever_becomes_of_the_body(
-    performer: WebhookPerformer, rest: bytes
+    runner: WebhookRunner, rest: bytes
 ) -> None:
     with scripted(saying(GOOD + rest)) as url:
-        outcome = performer.perform(act(Kind.WEBHOOK, url))
+        outcome = runner.run(attempt(Kind.WEBHOOK, url))
         assert output(outcome) == {"delivered": True, "status": 202}
     with scripted(saying(BAD + rest)) as url:
-        failed = failure(performer.perform(act(Kind.WEBHOOK, url)))
+        failed = failure(runner.run(attempt(Kind.WEBHOOK, url)))
         assert failed == Failed(f"POST {url} answered 500: short")
 
 
-def test_a_body_that_never_ends_holds_no_delivery(performer: WebhookPerformer) -> None:
+def test_a_body_that_never_ends_holds_no_delivery(runner: WebhookRunner) -> None:
     for start in (b"content-length: 100000\r\n\r\n", b"\r\n"):
         with scripted(dripping(GOOD + start, b"x")) as url:
-            outcome = performer.perform(act(Kind.WEBHOOK, url, timeout=600_000))
+            outcome = runner.run(attempt(Kind.WEBHOOK, url, timeout=600_000))
             assert output(outcome) == {"delivered": True, "status": 202}
         with scripted(dripping(BAD + start, b"x")) as url:
-            failed = failure(performer.perform(act(Kind.WEBHOOK, url, timeout=600_000)))
+            failed = failure(runner.run(attempt(Kind.WEBHOOK, url, timeout=600_000)))
             assert failed.message.startswith(f"POST {url} answered 500: xx")
 
 
 def test_the_connection_of_a_delivery_is_used_again_if_its_body_is_small(
-    performer: WebhookPerformer, receiver: Receiver
+    runner: WebhookRunner, receiver: Receiver
 ) -> None:
     for status, size in ((200, 0), (200, 65_536), (500, 1_000), (404, 0), (204, 0)):
         receiver.status, receiver.body = status, b"x" * size
-        performer.perform(act(Kind.WEBHOOK, receiver.url))
+        runner.run(attempt(Kind.WEBHOOK, receiver.url))
         assert receiver.connections == 1
     receiver.status, receiver.body = 200, b"x" * 65_537
     for connections in (1, 2):
-        performer.perform(act(Kind.WEBHOOK, receiver.url))
+        runner.run(attempt(Kind.WEBHOOK, receiver.url))
         assert receiver.connections == connections
 
 
@@ -196,7 +196,7 @@ def test_the_connection_of_a_delivery_is_used_again_if_its_body_is_small(
 )
 @pytest.mark.parametrize("status", [429, 503])
 def test_retry_after_is_read(
-    performer: WebhookPerformer,
+    runner: WebhookRunner,
     receiver: Receiver,
     status: int,
     value: str,
@@ -204,28 +204,28 @@ def test_retry_after_is_read(
 ) -> None:
     receiver.status = status
     receiver.headers = {"retry-after": value}
-    failed = failure(performer.perform(act(Kind.WEBHOOK, receiver.url)))
+    failed = failure(runner.run(attempt(Kind.WEBHOOK, receiver.url)))
     assert (failed.retry_after, failed.retryable) == (expected, True)
 
 
 def test_a_large_answer_to_a_delivery_does_no_harm(
-    performer: WebhookPerformer, receiver: Receiver
+    runner: WebhookRunner, receiver: Receiver
 ) -> None:
     receiver.body = b"x" * (4 * limits.MIB)
-    outcome = performer.perform(act(Kind.WEBHOOK, receiver.url))
+    outcome = runner.run(attempt(Kind.WEBHOOK, receiver.url))
     assert output(outcome) == {"delivered": True, "status": 200}
 
 
 def test_a_refused_address_is_not_tried_again_an_unknown_name_is(secrets: SealedSecrets) -> None:
     resolver = names(inside_example_com=["10.0.0.1"])
     client = HttpClient(GuardedAdapter((), resolver), StillClock())
-    performer = WebhookPerformer(client, secrets, StillClock())
-    refused = failure(performer.perform(act(Kind.WEBHOOK, "https://inside.example.com/")))
+    runner = WebhookRunner(client, secrets, StillClock())
+    refused = failure(runner.run(attempt(Kind.WEBHOOK, "https://inside.example.com/")))
     assert refused == Failed(
         "the URL was refused: inside.example.com leads to 10.0.0.1, which is no public address, "
         "and this installation does not allow it",
         retryable=False,
     )
-    unknown = failure(performer.perform(act(Kind.WEBHOOK, "https://outside.example.com/")))
+    unknown = failure(runner.run(attempt(Kind.WEBHOOK, "https://outside.example.com/")))
     assert unknown.retryable
     assert "does not resolve" in unknown.message

@@ -1,7 +1,7 @@
 """The layers of the code and what each may import. The picture is in docs/ARCHITECTURE.md.
 
-functions, local ─→ wiring ─→ edge ─→ service ─→ core ─→ limits, errors
-                       └────→ adapters ─→ ports ─┘
+functions, local ─→ wiring ─→ api, lambdas ─→ service ─→ core ─→ limits, errors
+                       └──────────→ adapters ───→ ports ─┘
 """
 
 from pathlib import PurePosixPath
@@ -10,9 +10,9 @@ ENGINE = "stepwell_engine"
 
 _RULES = frozenset({"core", "limits", "errors"})
 _PORTS = _RULES | {"ports"}
-_EDGE = _PORTS | {"service", "edge"}
+_API = _PORTS | {"service", "api"}
 # Above wiring everything may be named but the adapters: wiring alone chooses those.
-_HOST = _EDGE | {"wiring", "settings"}
+_HOST = _API | {"lambdas", "wiring", "settings"}
 
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "limits": frozenset(),
@@ -21,11 +21,12 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "ports": _PORTS,
     "service": _PORTS | {"service"},
     "adapters": _PORTS | {"adapters"},
-    "edge": _EDGE,
+    "api": _API,
+    "lambdas": _PORTS | {"service", "lambdas"},
     "settings": frozenset({"limits", "errors", "settings"}),
-    "wiring": _EDGE | {"adapters", "settings", "wiring"},
+    "wiring": _API | {"adapters", "settings", "wiring"},
     "functions": _HOST | {"functions"},
-    "local": _HOST | {"functions", "local"},
+    "local": _HOST | {"local"},
     # The models of the AWS adapters own the names and keys of the tables; infra.owner makes the
     # first token by the rules of the service.
     "infra": _PORTS | {"infra", "settings", "adapters", "service"},
@@ -33,7 +34,10 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "examples": frozenset({"examples", "sdk"}),
     # The SDKs and the engine share no code, only the protocol.
     "sdk": frozenset({"sdk"}),
-    "tests": _HOST | {"adapters", "functions", "local", "infra", "examples", "sdk", "tests"},
+    # For developers of the engine: they look at all of it, and nothing of it looks at them.
+    "tools": _HOST | {"adapters", "functions", "infra", "examples", "tools"},
+    "tests": _HOST
+    | {"adapters", "functions", "local", "infra", "tools", "examples", "sdk", "tests"},
 }
 
 # Libraries by layer; a layer that is not here may use any. Rules and use cases know none.
@@ -43,7 +47,8 @@ LIBRARIES: dict[str, frozenset[str]] = {
     "core": frozenset(),
     "ports": frozenset(),
     "service": frozenset(),
-    "edge": frozenset({"aws_lambda_powertools", "pydantic", "typing_extensions"}),
+    "api": frozenset({"aws_lambda_powertools", "pydantic", "typing_extensions"}),
+    "lambdas": frozenset({"aws_lambda_powertools"}),
     "settings": frozenset({"pydantic"}),
     "functions": frozenset({"aws_lambda_powertools", "pydantic"}),
 }
@@ -107,6 +112,12 @@ UNSEEDED_MODULES = frozenset(
 )
 
 
+# The folders of a layer import downward only: each may import those before it, and itself.
+FOLDERS: dict[str, tuple[str, ...]] = {
+    "core": ("values", "run", "declared"),
+}
+
+
 def layer_of_path(path: PurePosixPath) -> str:
     """The layer that a file belongs to, or its top folder if that is none."""
     parts = path.parts
@@ -123,3 +134,15 @@ def layer_of_import(name: str) -> str | None:
     if first == "stepwell":
         return "sdk"
     return first if first in MAY_IMPORT else None
+
+
+def folder_of_path(path: PurePosixPath) -> str | None:
+    """The folder of its layer that a file of the engine lies in; None for a file of the layer."""
+    parts = path.parts
+    return parts[3] if parts[:2] == ("shared", ENGINE) and len(parts) > 4 else None
+
+
+def folder_of_import(name: str) -> str | None:
+    """The folder of its layer that a dotted name of the engine leads to."""
+    first, *rest = name.split(".")
+    return rest[1] if first == ENGINE and len(rest) > 1 else None

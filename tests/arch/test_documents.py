@@ -11,12 +11,12 @@ from urllib.parse import parse_qsl
 import pytest
 from pydantic import BaseModel
 
-from functions.api.routes import ROUTES
-from functions.api.routing import Route
 from stepwell_engine import limits
-from stepwell_engine.core import fields
-from stepwell_engine.core.validate import check
-from stepwell_engine.edge.requests import checked
+from stepwell_engine.api.requests import checked
+from stepwell_engine.api.routes import ROUTES
+from stepwell_engine.api.routing import Route
+from stepwell_engine.core.declared import fields
+from stepwell_engine.core.declared.validate import check
 from tests.arch.sources import ROOT, tracked
 
 DOCUMENTS = [ROOT / path for path in tracked() if path.suffix == ".md"]
@@ -84,7 +84,7 @@ LIMITS = {
     ),
     "children of a fan-out, or compensations, in flight at once": "{CHILDREN_AT_ONCE}",
     "attempts executed, in all": "{MAX_RUN_ATTEMPTS:,}",
-    "workers lost in a row, by which a step fails": "{MAX_LOST_IN_A_ROW}",
+    "workers lost in a row, by which a step fails": "{MAX_LOST_LEASES}",
     "depth of a child run": "{MAX_DEPTH}",
     "payload of a signal": "{MAX_SIGNAL_PAYLOAD:,} bytes",
     "signals that no step has taken yet": "{MAX_PENDING_SIGNALS:,}",
@@ -116,10 +116,10 @@ DEFAULTS = (
 # What no user meets as a number: units, what is no duration at all, the engine's own affairs.
 INTERNAL = {
     *("KIB", "MIB", "SECOND", "MINUTE", "HOUR", "DAY", "MAX_DURATION", "MAX_DURATION_TEXT"),
-    *("SUSPECT_LOST", "SUSPECT_PAUSE", "MAX_SKEW"),
+    *("SUSPECT_LOST_LEASES", "SUSPECT_PAUSE", "MAX_SKEW"),
     *("LEASE", "CLOCK_MARGIN", "MAX_HINT_DELAY", "CLAIM_WAIT"),
     *("FORMAT", "COMPRESS_ABOVE", "PAGE_ABOVE", "OPEN_ERRORS"),
-    *("INLINE_OUTPUT", "INLINE_INPUT", "INLINE_MAIL"),
+    *("INLINE_OUTPUT", "INLINE_INPUT", "INLINE_MESSAGE"),
 }
 
 

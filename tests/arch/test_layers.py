@@ -8,10 +8,13 @@ import pytest
 
 from tests.arch.layers import (
     ENGINE,
+    FOLDERS,
     LIBRARIES,
     MAY_IMPORT,
     PURE_MODULES,
     UNSEEDED_MODULES,
+    folder_of_import,
+    folder_of_path,
     layer_of_import,
     layer_of_path,
 )
@@ -23,7 +26,9 @@ ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb", "putenv", "
 
 SETTINGS = PurePosixPath("shared/stepwell_engine/settings")
 # Who else may touch the environment, and why.
-ENVIRONMENT_READERS: dict[PurePosixPath, str] = {}
+ENVIRONMENT_READERS: dict[PurePosixPath, str] = {
+    PurePosixPath("tools/bench/start.py"): "a fresh interpreter gets this one's PATH and no more",
+}
 
 
 def against_the_arrows(source: Source) -> Iterator[str]:
@@ -37,6 +42,23 @@ def against_the_arrows(source: Source) -> Iterator[str]:
     for found in imports(source):
         if problem := _refused(layer, found):
             yield f"{source.path}:{found.line}: {problem}"
+
+
+def against_the_folders(source: Source) -> Iterator[str]:
+    """Imports from a folder of a layer into one that lies above it."""
+    layer, own = layer_of_path(source.path), folder_of_path(source.path)
+    order = FOLDERS.get(layer)
+    if order is None or own is None:
+        return
+    if own not in order:
+        yield f"{source.path}: the folder {own} is not in the order of {layer}"
+        return
+    for found in imports(source):
+        target = folder_of_import(found.name)
+        if layer_of_import(found.name) != layer or target not in order:
+            continue
+        if order.index(target) > order.index(own):
+            yield f"{source.path}:{found.line}: {layer}/{own} imports {target} ({found.name})"
 
 
 def _refused(layer: str, found: Import) -> str | None:
@@ -101,7 +123,7 @@ def reads_environment(source: Source) -> Iterator[str]:
 
 
 Rule = Callable[[Source], Iterator[str]]
-RULES: tuple[Rule, ...] = (against_the_arrows, impure, reads_environment)
+RULES: tuple[Rule, ...] = (against_the_arrows, against_the_folders, impure, reads_environment)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -124,6 +146,9 @@ BAD = [
     ("core/a.py", "def f():\n    import stepwell_engine.adapters.memory.runs"),
     ("core/a.py", "if TYPE_CHECKING:\n    from stepwell_engine.ports import Runs"),
     ("core/a.py", "importlib.import_module('stepwell_engine.ports')"),
+    ("core/run/a.py", "from stepwell_engine.core.declared import decide"),
+    ("core/values/a.py", "from stepwell_engine.core.run.head import Head"),
+    ("core/odd/a.py", "import json"),
     ("core/a.py", "import os"),
     ("core/a.py", "from os import path"),
     ("core/a.py", "import time"),
@@ -138,20 +163,20 @@ BAD = [
     ("core/a.py", "open('a')"),
     ("core/a.py", "print(1)"),
     ("service/a.py", "from stepwell_engine.adapters.memory import runs"),
-    ("service/a.py", "from stepwell_engine.edge import views"),
+    ("service/a.py", "from stepwell_engine.api import views"),
     ("service/a.py", "from stepwell_engine import wiring"),
     ("service/a.py", "import threading"),
     ("service/a.py", "from time import monotonic"),
     ("service/a.py", "import requests"),
     ("service/a.py", "import os\nos.environ['A']"),
     ("adapters/http/a.py", "from stepwell_engine.service import starts"),
-    ("adapters/http/a.py", "from stepwell_engine.edge import views"),
-    ("adapters/http/a.py", "from ...edge import views"),
+    ("adapters/http/a.py", "from stepwell_engine.api import views"),
+    ("adapters/http/a.py", "from ...api import views"),
     ("adapters/http/a.py", "from stepwell_engine.settings import Settings"),
     ("adapters/http/a.py", "from os import getenv"),
     ("adapters/http/a.py", "import os as operating_system"),
-    ("edge/a.py", "from stepwell_engine.adapters.memory import runs"),
-    ("edge/a.py", "import boto3"),
+    ("api/a.py", "from stepwell_engine.adapters.memory import runs"),
+    ("api/a.py", "import boto3"),
     ("ports.py", "from stepwell_engine.adapters.memory import runs"),
     ("ports.py", "from stepwell_engine.service import advance"),
     ("limits.py", "from stepwell_engine import errors"),
@@ -168,6 +193,7 @@ BAD_AT_THE_TOP = [
     ("functions/api/a.py", "from local import host"),
     ("functions/tick.py", "import boto3"),
     ("local/a.py", "from stepwell_engine.adapters.memory import runs"),
+    ("local/a.py", "from functions.api import handler"),
     ("local/a.py", "from tests import sim"),
     ("infra/a.py", "from stepwell_engine.wiring import aws"),
     ("examples/a.py", "from stepwell_engine.core import run"),
@@ -188,15 +214,16 @@ def test_code_that_breaks_the_layers_is_found(path: str, text: str) -> None:
 
 GOOD = [
     ("shared/stepwell_engine/core/a.py", "from stepwell_engine import limits"),
+    ("shared/stepwell_engine/core/declared/a.py", "from stepwell_engine.core.run import head"),
     ("shared/stepwell_engine/core/a.py", "from urllib.parse import urlsplit"),
     ("shared/stepwell_engine/core/a.py", "def f(now: int) -> int:\n    return now"),
     ("shared/stepwell_engine/core/a.py", "later = self.now + 1"),
     ("shared/stepwell_engine/service/a.py", "from stepwell_engine.ports import Runs"),
     ("shared/stepwell_engine/adapters/a.py", "import sqlite3, requests, time"),
-    ("shared/stepwell_engine/edge/a.py", "from stepwell_engine.service import starts"),
+    ("shared/stepwell_engine/api/a.py", "from stepwell_engine.service import starts"),
     ("shared/stepwell_engine/settings/a.py", "import os\nos.environ['A']"),
     ("shared/stepwell_engine/wiring/a.py", "from stepwell_engine.adapters.memory import runs"),
-    ("local/a.py", "from functions.api import handler"),
+    ("local/a.py", "from stepwell_engine.api import app"),
     ("examples/a.py", "import requests"),
     ("tests/a.py", "import os\nos.environ['A']"),
 ]

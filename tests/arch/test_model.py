@@ -30,7 +30,7 @@ def test_the_model_knows_nothing_of_the_engine() -> None:
     "line",
     [
         "from stepwell_engine import limits",
-        "import stepwell_engine.core.retry",
+        "import stepwell_engine.core.run.retry",
         "from tests.model.stage import Stage",
         "import hypothesis",
     ],

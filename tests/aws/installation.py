@@ -13,12 +13,12 @@ import pytest
 from moto.kms.models import kms_backends
 from moto.sqs import models as moto_sqs
 
-from stepwell_engine.adapters.aws.clients import Clients
-from stepwell_engine.adapters.aws.dynamodb import DynamoDB
-from stepwell_engine.adapters.aws.dynamodb_runs import DynamoRuns
+from stepwell_engine.adapters.aws_clients import Clients
+from stepwell_engine.adapters.dynamodb.client import DynamoDB
+from stepwell_engine.adapters.dynamodb.runs import DynamoRuns
 from stepwell_engine.settings.aws import AwsSettings, Network
 from stepwell_engine.wiring import aws as wiring
-from tests.aws.moto_home import CONTROL, REGION, RUNS, SHARDS, DynamoHome
+from tools.moto_home import CONTROL, REGION, RUNS, SHARDS, DynamoHome
 
 ACCOUNT = "123456789012"
 PREFIX = "stepwell-test-q-"

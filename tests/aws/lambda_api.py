@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from tests.loopback import Call, Reply, answering
+from tools.loopback import Call, Reply, answering
 
 
 @dataclass(frozen=True)

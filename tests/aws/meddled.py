@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stepwell_engine.adapters.aws.dynamodb import DynamoDB, Item, Rejected
-from stepwell_engine.adapters.system import SystemClock
-from tests.aws.moto_home import client
+from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item, Rejected
+from stepwell_engine.adapters.process.system import SystemClock
+from tools.moto_home import client
 
 
 class Meddled(DynamoDB):

@@ -13,7 +13,7 @@ from botocore.exceptions import (  # type: ignore[import-untyped]
 )
 from botocore.parsers import ResponseParserError  # type: ignore[import-untyped]
 
-from stepwell_engine.adapters.aws.dynamodb import (
+from stepwell_engine.adapters.dynamodb.client import (
     LONGEST_PAUSE,
     PATIENCE,
     DynamoDB,

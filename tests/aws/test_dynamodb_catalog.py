@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from stepwell_engine.adapters.aws.dynamodb import LONGEST_PAUSE, PATIENCE, DynamoDB
-from stepwell_engine.adapters.aws.dynamodb_catalog import DynamoCatalog
-from stepwell_engine.adapters.aws.meter_sizes import item_size
-from stepwell_engine.core.jsonvalue import encode
+from stepwell_engine.adapters.dynamodb.catalog import DynamoCatalog
+from stepwell_engine.adapters.dynamodb.client import LONGEST_PAUSE, PATIENCE, DynamoDB
+from stepwell_engine.core.values.jsonvalue import encode
 from stepwell_engine.errors import NewerFormat, Unavailable
 from stepwell_engine.limits import DAY, FORMAT, MAX_DEFINITION
 from stepwell_engine.ports import Catalog, Clock, Grant
-from tests.aws.moto_home import CONTROL, DynamoHome, client
 from tests.contract.heads import NOW
 from tests.service.world import START, ManualClock
+from tools.bill.meter_sizes import item_size
+from tools.moto_home import CONTROL, DynamoHome, client
 
 
 @pytest.fixture

@@ -13,11 +13,14 @@ from typing import Any
 
 import pytest
 
-from stepwell_engine.adapters.aws import dynamodb_blobs
-from stepwell_engine.adapters.aws.models import ControlItem, HeadItem, definition
-from stepwell_engine.core import journal as journals
-from stepwell_engine.core.journal import Journal, Record
-from stepwell_engine.core.run import Blob, Head, Mail, Status, StepStatus
+from stepwell_engine.adapters.dynamodb import blobs as dynamodb_blobs
+from stepwell_engine.adapters.dynamodb.models import ControlItem, HeadItem, definition
+from stepwell_engine.core.run import journal_codec
+from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.records import Record
+from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.ports import (
     Commit,
     Delivered,
@@ -28,7 +31,7 @@ from stepwell_engine.ports import (
     Published,
     Resource,
 )
-from tests.aws.moto_home import CONTROL, RUNS, DynamoHome, client
+from tools.moto_home import CONTROL, RUNS, DynamoHome, client
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "aws"
 AT = 1_800_000_000_000
@@ -48,12 +51,12 @@ HELD = Head(
     3,
     AT,
     wake_at=AT + 60_000,
-    token=TOKEN,
-    until=AT + 60_001,
+    lease_token=TOKEN,
+    lease_expires_at=AT + 60_001,
     claimed_at=AT + 1,
-    commit=1,
-    lost=2,
-    journal=journals.encode(Journal(position=1, attempts=1, records=(RECORD,)), AT),
+    commit_seq=1,
+    lost_leases=2,
+    journal=journal_codec.encode(Journal(position=1, attempts=1, records=(RECORD,)), AT),
     input=b'{"order":17}',
     idempotency_key="order-17",
     test=True,
@@ -67,15 +70,15 @@ WAITING = Head(
     Status.WAITING,
     ready_at=AT + 100,
     wake_at=AT + 100,
-    revision=2,
-    commit=4,
-    mail={
-        "m1": Mail("signal", "paid", AT + 9, b'{"amount":49}'),
-        "m2": Mail("child", "", AT + 10, None, "m.m2"),
+    inbox_seq=2,
+    commit_seq=4,
+    inbox={
+        "m1": InboxMessage("signal", "paid", AT + 9, b'{"amount":49}'),
+        "m2": InboxMessage("child", "", AT + 10, None, "m.m2"),
     },
 )
 ENDED = [
-    Head(run_id(10 + place), "shop", "order", 3, AT, status, AT + 7, commit=9, journal=b"[1]")
+    Head(run_id(10 + place), "shop", "order", 3, AT, status, AT + 7, commit_seq=9, journal=b"[1]")
     for place, status in enumerate(
         (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED, Status.TIMED_OUT)
     )
@@ -91,16 +94,16 @@ CHILD = Head(
     Status.FAILED,
     AT + 7,
     wake_at=AT + 7,
-    commit=2,
+    commit_seq=2,
     journal=b"[1]",
     parent=HELD.run_id,
     depth=1,
-    owes=True,
+    notify_pending=True,
     cascade=True,
 )
-SIGNAL = Mail("signal", "approved", AT + 14, b"null")
+SIGNAL = InboxMessage("signal", "approved", AT + 14, b"null")
 SENT_TO = Head(run_id(6), "shop", "refund", 1, AT, Status.WAITING, None, AT + 900, AT + 900)
-RECEIVED = replace(SENT_TO, ready_at=0, wake_at=AT + 15, revision=1, mail={"m3": SIGNAL})
+RECEIVED = replace(SENT_TO, ready_at=0, wake_at=AT + 15, inbox_seq=1, inbox={"m3": SIGNAL})
 PAGE = Blob(f"p.{TOKEN}.1", b'[[0,"s",1]]')
 BODY = Blob("m.m2", b'{"large":true}')
 
@@ -186,7 +189,7 @@ def test_children_debts_and_deliveries_of_the_golden_file_are_read(home: DynamoH
     again = replace(SIGNAL, at=AT + 99)
     delivered = home.runs.deliver(SENT_TO.run_id, "m4", again, AT + 99, None, "approval-42")
     assert delivered == Delivered(RECEIVED, SIGNAL.at)
-    assert isinstance(home.runs.paid(CHILD.run_id), Done)
+    assert isinstance(home.runs.mark_notified(CHILD.run_id), Done)
 
 
 # The oldest file was written when there were no children, no debts, and no places of mail; the
@@ -197,11 +200,11 @@ def test_runs_of_the_golden_files_are_read(home: DynamoHome, name: str) -> None:
     for head in OLDER_HEADS:
         found = home.runs.get(head.run_id)
         assert found is not None
-        assert (found.commit == 2) if head is HELD else (found == head)
+        assert (found.commit_seq == 2) if head is HELD else (found == head)
     held = home.runs.by_key("shop", "order", "order-17")
     assert held is not None
     assert held.run_id == HELD.run_id
-    assert journals.decode(held.journal, AT).records == (RECORD,)
+    assert journal_codec.decode(held.journal, AT).records == (RECORD,)
     assert home.runs.blob(HELD.run_id, PAGE.name) == PAGE.data
     assert home.runs.blob(WAITING.run_id, BODY.name) == BODY.data
     assert home.runs.blob(FRESH.run_id, "input") == b"0123456789"
@@ -224,11 +227,11 @@ def test_a_run_of_the_golden_files_goes_on(home: DynamoHome, name: str) -> None:
     delivered = home.runs.deliver(WAITING.run_id, "m3", replace(SIGNAL, at=AT), AT, None)
     assert isinstance(delivered, Delivered)
     assert delivered.head is not None
-    assert list(delivered.head.mail) == ["m1", "m2", "m3"]
+    assert list(delivered.head.inbox) == ["m1", "m2", "m3"]
     commit = Commit(WAITING.run_id, TOKEN, 4, b"[]", consumed=("m1",), release=True)
     committed = home.runs.commit(commit)
     assert isinstance(committed, Done)
-    assert list(committed.head.mail) == ["m2", "m3"]
+    assert list(committed.head.inbox) == ["m2", "m3"]
     assert isinstance(home.runs.cancel(SLEEPING.run_id, AT), Done)
 
 

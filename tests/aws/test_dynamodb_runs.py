@@ -7,20 +7,19 @@ from uuid import UUID
 
 import pytest
 
-from stepwell_engine.adapters.aws.dynamodb import DynamoDB, Item, Rejected, TooLarge
-from stepwell_engine.adapters.aws.dynamodb_blobs import CHUNK
-from stepwell_engine.adapters.aws.dynamodb_heads import shard_of, to_item
-from stepwell_engine.adapters.aws.dynamodb_runs import DynamoRuns
-from stepwell_engine.adapters.aws.dynamodb_writes import TURNS
-from stepwell_engine.adapters.aws.meter_sizes import item_size
-from stepwell_engine.adapters.aws.models import HeadItem
-from stepwell_engine.adapters.system import SystemClock
-from stepwell_engine.core.run import Blob, Head, Status
+from stepwell_engine.adapters.dynamodb.blobs import CHUNK
+from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item, Rejected, TooLarge
+from stepwell_engine.adapters.dynamodb.heads import shard_of, to_item
+from stepwell_engine.adapters.dynamodb.models import HeadItem
+from stepwell_engine.adapters.dynamodb.runs import DynamoRuns
+from stepwell_engine.adapters.dynamodb.writes import TURNS
+from stepwell_engine.adapters.process.system import SystemClock
+from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.status import Status
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.limits import INLINE_INPUT, KIB, MINUTE, PAGE_ABOVE
 from stepwell_engine.ports import Done, Due, Refused
 from tests.aws.meddled import Meddled, nothing
-from tests.aws.moto_home import RUNS, DynamoHome, client
 from tests.contract.heads import (
     COMMIT,
     NOW,
@@ -33,6 +32,8 @@ from tests.contract.heads import (
     pages,
     put,
 )
+from tools.bill.meter_sizes import item_size
+from tools.moto_home import RUNS, DynamoHome, client
 
 LATER = UNTIL + 10_000
 LETTERS = "018abcde-0000-7000-8000-000000000001"
@@ -81,9 +82,9 @@ def test_a_typical_head_is_one_write_unit_until_its_journal_moves_to_a_page() ->
         workflow="order-pipeline",
         journal=bytes(PAGE_ABOVE),
         input=bytes(INLINE_INPUT),
-        commit=200,
-        revision=9,
-        lost=1,
+        commit_seq=200,
+        inbox_seq=9,
+        lost_leases=1,
     )
     assert item_size(to_item(head, 16)) <= KIB
 
@@ -148,7 +149,7 @@ def test_a_cancel_follows_a_run_from_hand_to_hand(home: DynamoHome) -> None:
     assert isinstance(written, Done)
     assert database.calls == 4
     head = written.head
-    assert (head.status, head.token, head.wake_at) == (Status.CANCELLED, OTHER, UNTIL)
+    assert (head.status, head.lease_token, head.wake_at) == (Status.CANCELLED, OTHER, UNTIL)
 
 
 def test_a_cancel_finds_a_run_that_ended_meanwhile(home: DynamoHome) -> None:
@@ -168,7 +169,7 @@ def test_a_cancel_gives_up_on_a_run_that_never_rests(home: DynamoHome) -> None:
         if database.calls % 2:
             home.runs.claim(RUN, TOKEN, NOW, UNTIL)
         else:
-            home.runs.commit(replace(COMMIT, commit=head.commit, release=True))
+            home.runs.commit(replace(COMMIT, commit_seq=head.commit_seq, release=True))
 
     database = Meddled(*[hand_over] * TURNS)
     with pytest.raises(Unavailable, match="changed hands"):
@@ -182,7 +183,7 @@ def test_a_lost_lease_that_another_takes_first_is_refused(home: DynamoHome) -> N
     written = DynamoRuns(database, RUNS).claim(RUN, "c" * 12, LATER, LATER + 60_000)
     assert written == Refused(home.runs.get(RUN))
     assert written.head is not None
-    assert (written.head.token, written.head.lost) == (OTHER, 1)
+    assert (written.head.lease_token, written.head.lost_leases) == (OTHER, 1)
 
 
 def test_a_run_released_between_the_two_looks_of_a_claim_is_claimed(home: DynamoHome) -> None:
@@ -190,7 +191,7 @@ def test_a_run_released_between_the_two_looks_of_a_claim_is_claimed(home: Dynamo
     database = Meddled(nothing, lambda: home.runs.commit(replace(COMMIT, release=True)))
     written = DynamoRuns(database, RUNS).claim(RUN, OTHER, LATER, LATER + 60_000)
     assert isinstance(written, Done)
-    assert (written.head.token, written.head.lost) == (OTHER, 0)
+    assert (written.head.lease_token, written.head.lost_leases) == (OTHER, 0)
 
 
 def test_of_two_that_find_a_key_free_again_one_gets_it(home: DynamoHome) -> None:
@@ -221,7 +222,11 @@ def child(**fields: Any) -> Head:
     return held(parent="parent", depth=1, **fields)
 
 
-CANCELLED_CHILD: dict[str, Any] = {"status": Status.CANCELLED, "owes": True, "wake_at": NOW}
+CANCELLED_CHILD: dict[str, Any] = {
+    "status": Status.CANCELLED,
+    "notify_pending": True,
+    "wake_at": NOW,
+}
 
 
 def test_a_cancel_of_a_child_looks_at_it_once_whoever_holds_it(home: DynamoHome) -> None:
@@ -231,34 +236,34 @@ def test_a_cancel_of_a_child_looks_at_it_once_whoever_holds_it(home: DynamoHome)
     assert isinstance(written, Done)
     assert database.calls == 2
     head = written.head
-    assert (head.owes, head.token, head.wake_at) == (True, None, NOW)
+    assert (head.notify_pending, head.lease_token, head.wake_at) == (True, None, NOW)
 
 
 def test_an_outcome_is_recorded_although_its_run_pays_meanwhile(home: DynamoHome) -> None:
     put(home.runs, child(**CANCELLED_CHILD))
-    database = Meddled(nothing, lambda: home.runs.paid(RUN))
+    database = Meddled(nothing, lambda: home.runs.mark_notified(RUN))
     outcome = replace(COMMIT, expect="cancelled", release=True, wake_at=None)
     written = DynamoRuns(database, RUNS).commit(outcome)
     assert isinstance(written, Done)
     assert database.calls == 3
-    assert (written.head.owes, written.head.wake_at) == (False, None)
+    assert (written.head.notify_pending, written.head.wake_at) == (False, None)
 
 
 def test_a_close_sees_that_its_run_pays_meanwhile(home: DynamoHome) -> None:
     put(home.runs, child(**CANCELLED_CHILD))
-    database = Meddled(nothing, lambda: home.runs.paid(RUN))
+    database = Meddled(nothing, lambda: home.runs.mark_notified(RUN))
     written = DynamoRuns(database, RUNS).close(RUN, TOKEN, 0, b"settled")
     assert isinstance(written, Done)
-    assert (written.head.owes, written.head.wake_at) == (False, None)
+    assert (written.head.notify_pending, written.head.wake_at) == (False, None)
 
 
 def test_a_payment_sees_that_the_lease_ends_meanwhile(home: DynamoHome) -> None:
     put(home.runs, child(**CANCELLED_CHILD))
     outcome = replace(COMMIT, expect="cancelled", release=True, wake_at=None)
     database = Meddled(nothing, lambda: home.runs.commit(outcome))
-    written = DynamoRuns(database, RUNS).paid(RUN)
+    written = DynamoRuns(database, RUNS).mark_notified(RUN)
     assert isinstance(written, Done)
-    assert (written.head.owes, written.head.wake_at) == (False, None)
+    assert (written.head.notify_pending, written.head.wake_at) == (False, None)
 
 
 # --- indexes ----------------------------------------------------------------------------------

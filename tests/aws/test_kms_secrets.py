@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from stepwell_engine.adapters.aws.kms_secrets import KEPT, MAX_PLAIN, MOST_KEPT, KmsSecrets
+from stepwell_engine.adapters.secrets.kms import KEPT, MAX_PLAIN, MOST_KEPT, KmsSecrets
 from stepwell_engine.errors import Problem, StoreError, Unavailable
 from stepwell_engine.settings.aws import AwsSettings
 from tests.aws.installation import clients

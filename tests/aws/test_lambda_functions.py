@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from stepwell_engine.adapters.aws.lambda_functions import LambdaFunctions, invoke_later
-from stepwell_engine.core.definition import Kind
-from stepwell_engine.core.outcome import Failed, Outcome, Succeeded
+from stepwell_engine.adapters.runners.lambda_function import LambdaFunctions, invoke_later
+from stepwell_engine.core.declared.definition import Kind
+from stepwell_engine.core.run.attempt import Failed, Outcome, Succeeded
 from stepwell_engine.settings.aws import AwsSettings
-from tests.adapters.doing import act, failure
+from tests.adapters.attempts import attempt, failure
 from tests.adapters.outputs import RAW_OUTPUTS, Returned
 from tests.aws.installation import clients, endpoint
 from tests.aws.lambda_api import LambdaApi, Result, serving
 
 ARN = "arn:aws:lambda:us-east-1:123456789012:function:reserve:live"
-RESERVE = act(Kind.FUNCTION, "reserve-stock")
+RESERVE = attempt(Kind.FUNCTION, "reserve-stock")
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def api(settings: AwsSettings) -> Iterator[LambdaApi]:
 
 
 def call(timeout: int = 20_000) -> Outcome:
-    one = act(Kind.FUNCTION, "reserve-stock", timeout=timeout)
+    one = attempt(Kind.FUNCTION, "reserve-stock", timeout=timeout)
     return LambdaFunctions(clients()).call(ARN, one)
 
 
@@ -40,8 +40,8 @@ def test_a_function_gets_the_event_and_its_result_is_the_output(api: LambdaApi) 
         "run_id": RESERVE.run_id,
         "workflow": RESERVE.workflow,
         "step": RESERVE.step,
-        "attempt": RESERVE.attempt,
-        "idempotency_key": RESERVE.effect_id,
+        "attempt": RESERVE.number,
+        "idempotency_key": RESERVE.idempotency_key,
     }
 
 

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
-from stepwell_engine.adapters.aws.rds_data import DataApiPerformer
-from stepwell_engine.adapters.embedded.postgres import LocalPostgres
 from stepwell_engine.adapters.memory.catalog import MemoryCatalog
-from stepwell_engine.core.definition import Kind
-from stepwell_engine.core.outcome import Outcome
+from stepwell_engine.adapters.postgres.local import LocalPostgres
+from stepwell_engine.adapters.runners.sql_data_api import DataApiRunner
+from stepwell_engine.core.declared.definition import Kind
+from stepwell_engine.core.run.attempt import Outcome
 from stepwell_engine.settings.aws import AwsSettings
-from tests.adapters.doing import act, failure, output, resource
+from tests.adapters.attempts import attempt, failure, output, resource
 from tests.aws.installation import clients, endpoint
 from tests.e2e.data_api import DATABASE, DataApi, serving
 
@@ -39,12 +39,12 @@ def api(dsn: str, settings: AwsSettings) -> Iterator[DataApi]:
 def run(api: DataApi) -> Run:
     catalog = MemoryCatalog()
     catalog.put_resource(resource("database", "database", DATABASE))
-    performer = DataApiPerformer(catalog, clients())
+    runner = DataApiRunner(catalog, clients())
 
-    def perform(statement: str, timeout: int = 20_000) -> Outcome:
-        return performer.perform(act(Kind.SQL, statement, timeout=timeout))
+    def run(statement: str, timeout: int = 20_000) -> Outcome:
+        return runner.run(attempt(Kind.SQL, statement, timeout=timeout))
 
-    return perform
+    return run
 
 
 def actives(dsn: str) -> int:
@@ -158,7 +158,7 @@ def test_a_database_that_cannot_be_reached_is_a_failed_attempt(
     catalog = MemoryCatalog()
     foreign = {**DATABASE, "secret": DATABASE["secret"] + "x"}
     catalog.put_resource(resource("database", "database", foreign))
-    failed = failure(DataApiPerformer(catalog, clients()).perform(act(Kind.SQL, "select 1")))
+    failed = failure(DataApiRunner(catalog, clients()).run(attempt(Kind.SQL, "select 1")))
     assert failed.message.startswith("the database could not be reached: there is no such cluster")
     assert failed.retryable
 
@@ -169,22 +169,22 @@ def test_the_database_of_the_resource_is_named(run: Run, api: DataApi) -> None:
     named: list[object] = []
     client = clients().get("rds-data", attempts=1, region="eu-west-1")
     client.meta.events.register("before-parameter-build", lambda params, **_: named.append(params))
-    DataApiPerformer(catalog, clients()).perform(act(Kind.SQL, "select 1"))
+    DataApiRunner(catalog, clients()).run(attempt(Kind.SQL, "select 1"))
     begun, executed, committed = [dict(one) for one in named if isinstance(one, dict)]
     assert (begun["database"], executed["database"]) == ("shop", "shop")
     assert "database" not in committed
 
 
 def test_without_a_database_the_step_fails_at_once() -> None:
-    performer = DataApiPerformer(MemoryCatalog(), clients())
-    failed = failure(performer.perform(act(Kind.SQL, "select 1")))
+    runner = DataApiRunner(MemoryCatalog(), clients())
+    failed = failure(runner.run(attempt(Kind.SQL, "select 1")))
     assert (failed.code, failed.retryable) == ("unknown_resource", False)
 
 
 def test_a_database_of_another_home_is_refused() -> None:
     catalog = MemoryCatalog()
     catalog.put_resource(resource("database", "database", {"embedded": True}))
-    failed = failure(DataApiPerformer(catalog, clients()).perform(act(Kind.SQL, "select 1")))
+    failed = failure(DataApiRunner(catalog, clients()).run(attempt(Kind.SQL, "select 1")))
     assert 'set it again with "cluster" and "secret", PUT /v1/projects/shop/database' in (
         failed.message
     )

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from stepwell_engine.adapters.aws.sqs_hints import SqsBatches, SqsDispatcher
-from stepwell_engine.adapters.tally import Tally
+from stepwell_engine.adapters.process.counters import Counters
+from stepwell_engine.adapters.sqs.hints import SqsBatches, SqsDispatcher
 from stepwell_engine.limits import MAX_HINT_DELAY
 from stepwell_engine.ports import Dispatcher
 from stepwell_engine.settings.aws import AwsSettings
@@ -20,9 +20,9 @@ class Sender:
     """Both ways of sending hints."""
 
     def __init__(self, settings: AwsSettings) -> None:
-        self.tally = Tally()
-        self.single = SqsDispatcher(clients(), settings.hints_queue_url, self.tally)
-        self.batches = SqsBatches(clients(), settings.hints_queue_url, self.tally)
+        self.counters = Counters()
+        self.single = SqsDispatcher(clients(), settings.hints_queue_url, self.counters)
+        self.batches = SqsBatches(clients(), settings.hints_queue_url, self.counters)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_a_hint_names_its_run_and_stands_in_its_projects_group(sender: Sender) -
     first, second = waiting(HINTS)
     assert first.body == second.body == '{"r":"run-1","p":"shop"}'
     assert first.group_id == second.group_id == "shop"
-    assert sender.tally.take() == {"HintsSent": 2}
+    assert sender.counters.take() == {"HintsSent": 2}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_ten_hints_are_one_request_and_the_rest_needs_a_flush(sender: Sender) ->
     assert [one.body for one in waiting(HINTS)] == [
         f'{{"r":"run-{number}","p":"shop"}}' for number in range(25)
     ]
-    assert sender.tally.take() == {"HintsSent": 25}
+    assert sender.counters.take() == {"HintsSent": 25}
 
 
 def test_hints_that_cannot_be_sent_are_logged_counted_and_dropped(
@@ -88,7 +88,7 @@ def test_hints_that_cannot_be_sent_are_logged_counted_and_dropped(
         for number in range(11):
             gone.batches.hint(f"run-{number}", "shop")
         gone.batches.flush()
-    assert gone.tally.take() == {"HintsLost": 12}
+    assert gone.counters.take() == {"HintsLost": 12}
     first, second, third = [record.getMessage() for record in caplog.records]
     assert first.startswith("run run-1: a hint was not sent: ")
     assert second.startswith("10 of 10 hints were not sent: ")
@@ -104,5 +104,5 @@ def test_the_part_of_a_batch_that_sqs_refuses_is_counted(
     for number in range(3):
         sender.batches.hint(f"run-{number}", "shop")
     sender.batches.flush()
-    assert sender.tally.take() == {"HintsLost": 1, "HintsSent": 2}
+    assert sender.counters.take() == {"HintsLost": 1, "HintsSent": 2}
     assert "1 of 3 hints were not sent: try again" in caplog.text

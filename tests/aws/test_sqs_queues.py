@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from stepwell_engine.adapters.aws.sqs_queues import SqsQueues
+from stepwell_engine.adapters.sqs.queues import SqsQueues
 from stepwell_engine.errors import Problem, StoreError, Unavailable
 from stepwell_engine.ports import Message
 from tests.aws.installation import PREFIX, clients, installed, sqs_backend, waiting

@@ -5,7 +5,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from stepwell_engine.core.run import LIVE, Head, Mail, Status
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.status import LIVE, Status
 from stepwell_engine.ports import Commit, Delivered, Done, Due, Refused, Runs, Written
 
 NOW = 1_800_000_000_000
@@ -28,17 +30,25 @@ def a_head(run_id: str = RUN, **fields: Any) -> Head:
 
 def held(**fields: Any) -> Head:
     """A run whose lease TOKEN holds."""
-    return a_head(**{"token": TOKEN, "until": UNTIL, "claimed_at": NOW, "wake_at": UNTIL, **fields})
+    return a_head(
+        **{
+            "lease_token": TOKEN,
+            "lease_expires_at": UNTIL,
+            "claimed_at": NOW,
+            "wake_at": UNTIL,
+            **fields,
+        }
+    )
 
 
-def some_mail(name: str = "paid") -> Mail:
+def some_message(name: str = "paid") -> InboxMessage:
     """Mail with a small body."""
-    return Mail("signal", name, NOW, b'{"amount":49}')
+    return InboxMessage("signal", name, NOW, b'{"amount":49}')
 
 
-def mailbox(ids: Iterable[object]) -> MappingProxyType[str, Mail]:
+def inbox(ids: Iterable[object]) -> MappingProxyType[str, InboxMessage]:
     """A mailbox with one mail per id."""
-    return MappingProxyType({str(number): some_mail() for number in ids})
+    return MappingProxyType({str(number): some_message() for number in ids})
 
 
 def put(runs: Runs, head: Head) -> Head:

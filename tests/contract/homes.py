@@ -4,16 +4,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from stepwell_engine.adapters.embedded.catalog_cache import CachedCatalog
-from stepwell_engine.adapters.embedded.sqlite import Database
-from stepwell_engine.adapters.embedded.sqlite_catalog import SqliteCatalog
-from stepwell_engine.adapters.embedded.sqlite_queues import SqliteQueues
-from stepwell_engine.adapters.embedded.sqlite_runs import SqliteRuns
 from stepwell_engine.adapters.memory.catalog import MemoryCatalog
+from stepwell_engine.adapters.memory.catalog_cache import CachedCatalog
 from stepwell_engine.adapters.memory.queues import MemoryQueues
 from stepwell_engine.adapters.memory.runs import MemoryRuns
+from stepwell_engine.adapters.sqlite.catalog import SqliteCatalog
+from stepwell_engine.adapters.sqlite.database import Database
+from stepwell_engine.adapters.sqlite.queues import SqliteQueues
+from stepwell_engine.adapters.sqlite.runs import SqliteRuns
 from stepwell_engine.ports import Catalog, Queues, Runs
-from tests.aws.moto_home import DynamoHome
+from tools.moto_home import DynamoHome
 
 
 class Home(Protocol):

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stepwell_engine.core.run import Blob, Mail, Status
+from stepwell_engine.core.run.head import Blob
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.status import Status
 from stepwell_engine.limits import CLOCK_MARGIN
 from stepwell_engine.ports import KEEP, Commit, Due, Runs, Written
-from tests.contract.heads import NOW, a_head, some_mail
+from tests.contract.heads import NOW, a_head, some_message
 from tests.contract.homes import HOMES, MemoryHome
 
 Call = Callable[[Runs, str], object]
@@ -51,7 +53,7 @@ def commits(draw: st.DrawFn) -> Call:
         draw(NUMBERS),
         blob.encode(),
         expect=draw(EXPECTED),
-        revision=draw(st.none() | NUMBERS),
+        inbox_seq=draw(st.none() | NUMBERS),
         status=draw(st.none() | st.sampled_from([*Status])),
         ready_at=draw(st.none() | TIMES),
         wake_at=draw(st.just(KEEP) | st.none() | TIMES),
@@ -60,7 +62,7 @@ def commits(draw: st.DrawFn) -> Call:
         progress=draw(st.booleans()),
         consumed=tuple(draw(st.lists(MAILS, max_size=2))),
         blobs=(Blob(blob, b"x"),),
-        owes=draw(st.booleans()),
+        notify_pending=draw(st.booleans()),
     )
     return lambda runs, run_id: runs.commit(replace(commit, run_id=run_id))
 
@@ -75,15 +77,15 @@ def leases(draw: st.DrawFn) -> Call:
 
 @st.composite
 def outsiders(draw: st.DrawFn) -> Call:
-    mail_id, now, token, number = draw(MAILS), draw(TIMES), draw(TOKENS), draw(NUMBERS)
+    message_id, now, token, number = draw(MAILS), draw(TIMES), draw(TOKENS), draw(NUMBERS)
     key = draw(st.sampled_from([None, "k1", "k2"]))
-    mail = Mail(draw(st.sampled_from(["signal", "child"])), token, now, b"{}")
+    message = InboxMessage(draw(st.sampled_from(["signal", "child"])), token, now, b"{}")
     calls: list[Call] = [
-        lambda runs, run_id: runs.deliver(run_id, mail_id, some_mail(), now, Blob("b", b"x")),
-        lambda runs, run_id: runs.deliver(run_id, mail_id, mail, now, None, key),
+        lambda runs, run_id: runs.deliver(run_id, message_id, some_message(), now, Blob("b", b"x")),
+        lambda runs, run_id: runs.deliver(run_id, message_id, message, now, None, key),
         lambda runs, run_id: runs.cancel(run_id, now, key is None),
         lambda runs, run_id: runs.close(run_id, token, number, b"settled"),
-        lambda runs, run_id: runs.paid(run_id),
+        lambda runs, run_id: runs.mark_notified(run_id),
     ]
     return draw(st.sampled_from(calls))
 

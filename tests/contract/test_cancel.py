@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from stepwell_engine.core.run import Head, Status
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.status import Status
 from stepwell_engine.ports import Done, Refused, Runs
 from tests.contract.heads import (
     COMMIT,
@@ -21,7 +22,7 @@ from tests.contract.heads import (
     check_done,
     check_refused,
     held,
-    mailbox,
+    inbox,
     pages,
     put,
 )
@@ -31,29 +32,29 @@ CANCELLED: dict[str, Any] = {"status": Status.CANCELLED, "ended_at": NOW}
 
 @pytest.mark.parametrize("status", LIVE_STATUSES)
 def test_cancel_of_a_run_nobody_holds_leaves_nothing_to_wake(runs: Runs, status: Status) -> None:
-    head = put(runs, a_head(status=status, mail=mailbox([1])))
-    after = replace(head, **CANCELLED, revision=1, wake_at=None)
+    head = put(runs, a_head(status=status, inbox=inbox([1])))
+    after = replace(head, **CANCELLED, inbox_seq=1, wake_at=None)
     check_done(runs, runs.cancel(RUN, NOW), after)
     assert runs.due(UNTIL, None, 10) == ([], None)
 
 
 @pytest.mark.parametrize("status", LIVE_STATUSES)
 def test_cancel_keeps_the_lease_and_its_wake_at(runs: Runs, status: Status) -> None:
-    head = put(runs, held(status=status, commit=2, revision=3))
-    check_done(runs, runs.cancel(RUN, NOW), replace(head, **CANCELLED, revision=4))
+    head = put(runs, held(status=status, commit_seq=2, inbox_seq=3))
+    check_done(runs, runs.cancel(RUN, NOW), replace(head, **CANCELLED, inbox_seq=4))
 
 
 @pytest.mark.parametrize("status", LIVE_STATUSES)
 def test_cancel_of_a_child_makes_it_owe_at_once(runs: Runs, status: Status) -> None:
     head = put(runs, a_head(status=status, wake_at=UNTIL, parent="parent", depth=1))
-    after = replace(head, **CANCELLED, revision=1, owes=True, wake_at=NOW)
+    after = replace(head, **CANCELLED, inbox_seq=1, notify_pending=True, wake_at=NOW)
     check_done(runs, runs.cancel(RUN, NOW), after)
     assert [due.run_id for due in pages(runs, NOW)] == [RUN]
 
 
 def test_cancel_of_a_child_in_flight_keeps_its_lease_and_makes_it_owe(runs: Runs) -> None:
     head = put(runs, held(parent="parent", depth=1))
-    after = replace(head, **CANCELLED, revision=1, owes=True, wake_at=NOW)
+    after = replace(head, **CANCELLED, inbox_seq=1, notify_pending=True, wake_at=NOW)
     check_done(runs, runs.cancel(RUN, NOW), after)
 
 
@@ -63,11 +64,13 @@ def test_a_cancel_that_cascades_owes_that_to_the_children(
     runs: Runs, put_head: Callable[..., Head], parent: str | None
 ) -> None:
     head = put(runs, put_head(parent=parent, wake_at=UNTIL))
-    after = replace(head, **CANCELLED, revision=1, owes=True, cascade=True, wake_at=NOW)
+    after = replace(head, **CANCELLED, inbox_seq=1, notify_pending=True, cascade=True, wake_at=NOW)
     check_done(runs, runs.cancel(RUN, NOW, cascade=True), after)
     assert [due.run_id for due in pages(runs, NOW)] == [RUN]
-    paid = replace(after, owes=False, wake_at=head.until if head.token else None)
-    check_done(runs, runs.paid(RUN), paid)
+    mark_notified = replace(
+        after, notify_pending=False, wake_at=head.lease_expires_at if head.lease_token else None
+    )
+    check_done(runs, runs.mark_notified(RUN), mark_notified)
 
 
 @pytest.mark.parametrize("status", ENDED_STATUSES)
@@ -90,22 +93,37 @@ def test_a_commit_of_a_worker_that_did_not_see_the_cancel_is_refused(runs: Runs)
 
 
 def test_close_settles_a_cancelled_run(runs: Runs) -> None:
-    head = put(runs, held(**CANCELLED, commit=2, lost=1))
+    head = put(runs, held(**CANCELLED, commit_seq=2, lost_leases=1))
     written = runs.close(RUN, TOKEN, 2, b"settled")
     after = replace(
-        head, journal=b"settled", commit=3, token=None, until=0, claimed_at=0, wake_at=None
+        head,
+        journal=b"settled",
+        commit_seq=3,
+        lease_token=None,
+        lease_expires_at=0,
+        claimed_at=0,
+        wake_at=None,
     )
     check_done(runs, written, after)
     check_refused(runs, lambda: runs.close(RUN, TOKEN, 2, b"settled"))
 
 
 def test_close_of_a_run_that_owes_leaves_it_to_be_woken(runs: Runs) -> None:
-    head = put(runs, held(**CANCELLED, commit=2, parent="parent", owes=True, wake_at=NOW))
+    head = put(
+        runs, held(**CANCELLED, commit_seq=2, parent="parent", notify_pending=True, wake_at=NOW)
+    )
     written = runs.close(RUN, TOKEN, 2, b"settled")
     check_done(
         runs,
         written,
-        replace(head, journal=b"settled", commit=3, token=None, until=0, claimed_at=0),
+        replace(
+            head,
+            journal=b"settled",
+            commit_seq=3,
+            lease_token=None,
+            lease_expires_at=0,
+            claimed_at=0,
+        ),
     )
 
 
@@ -127,7 +145,7 @@ def test_close_without_a_lease_is_refused(runs: Runs) -> None:
 
 @pytest.mark.parametrize("number", [1, 3])
 def test_close_with_another_number_is_refused(runs: Runs, number: int) -> None:
-    put(runs, held(**CANCELLED, commit=2))
+    put(runs, held(**CANCELLED, commit_seq=2))
     check_refused(runs, lambda: runs.close(RUN, TOKEN, number, b"settled"))
 
 

@@ -1,7 +1,7 @@
 """What a remembered answer must never do: outlive the change that made it old."""
 
-from stepwell_engine.adapters.embedded.catalog_cache import CachedCatalog
 from stepwell_engine.adapters.memory.catalog import MemoryCatalog
+from stepwell_engine.adapters.memory.catalog_cache import CachedCatalog
 from stepwell_engine.ports import Resource
 
 

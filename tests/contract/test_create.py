@@ -2,7 +2,9 @@
 
 import pytest
 
-from stepwell_engine.core.run import Blob, Mail, Status
+from stepwell_engine.core.run.head import Blob
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.status import Status
 from stepwell_engine.limits import KIB
 from stepwell_engine.ports import Done, Refused, Runs
 from tests.contract.heads import LIVE_STATUSES, NOW, RUN, a_head, check_done, check_refused, put
@@ -17,19 +19,22 @@ def test_a_head_comes_back_as_it_was_put(runs: Runs) -> None:
         ended_at=NOW + 1,
         ready_at=NOW + 2,
         wake_at=NOW + 3,
-        token="t" * 12,
-        until=NOW + 4,
-        revision=5,
-        commit=6,
-        lost=7,
+        lease_token="t" * 12,
+        lease_expires_at=NOW + 4,
+        inbox_seq=5,
+        commit_seq=6,
+        lost_leases=7,
         journal=b"\x00\xff journal",
-        mail={"m1": Mail("signal", "paid", 8, b"{}"), "m2": Mail("child", "", 9, None, "b")},
+        inbox={
+            "m1": InboxMessage("signal", "paid", 8, b"{}"),
+            "m2": InboxMessage("child", "", 9, None, "b"),
+        },
         input=b'{"a":1}',
         idempotency_key=KEY,
         test=True,
         parent="01890000-0000-7000-8000-000000000002",
         depth=5,
-        owes=True,
+        notify_pending=True,
     )
     check_done(runs, runs.create(head), head)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from stepwell_engine.core.run import Status
+from stepwell_engine.core.run.status import Status
 from stepwell_engine.errors import NewerFormat
 from stepwell_engine.limits import FORMAT
 from stepwell_engine.ports import Commit, Runs
@@ -19,7 +19,7 @@ from tests.contract.heads import (
     held,
     pages,
     put,
-    some_mail,
+    some_message,
 )
 from tests.contract.homes import Home
 
@@ -32,10 +32,10 @@ CALLS: dict[str, Callable[[Runs], object]] = {
     "claim again": lambda runs: runs.claim(RUN, TOKEN, NOW, UNTIL),
     "extend": lambda runs: runs.extend(RUN, TOKEN, UNTIL + 1, UNTIL + 1),
     "commit": lambda runs: runs.commit(COMMIT),
-    "deliver": lambda runs: runs.deliver(RUN, "m", some_mail(), NOW, None),
-    "deliver with a key": lambda runs: runs.deliver(RUN, "m", some_mail(), NOW, None, "k"),
+    "deliver": lambda runs: runs.deliver(RUN, "m", some_message(), NOW, None),
+    "deliver with a key": lambda runs: runs.deliver(RUN, "m", some_message(), NOW, None, "k"),
     "cancel": lambda runs: runs.cancel(RUN, NOW),
-    "paid": lambda runs: runs.paid(RUN),
+    "mark_notified": lambda runs: runs.mark_notified(RUN),
 }
 CALLS_WHEN_CANCELLED: dict[str, Callable[[Runs], object]] = {
     "commit": lambda runs: runs.commit(Commit(RUN, TOKEN, 0, b"moved", "cancelled")),
@@ -53,7 +53,7 @@ def check_untouched(home: Home, call: Callable[[Runs], object]) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_newer_head_is_left_alone(home: Home, name: str) -> None:
-    put(home.runs, held(format=FORMAT + 1, idempotency_key="k", owes=True))
+    put(home.runs, held(format=FORMAT + 1, idempotency_key="k", notify_pending=True))
     check_untouched(home, CALLS[name])
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from stepwell_engine.core.run import Status
+from stepwell_engine.core.run.status import Status
 from stepwell_engine.limits import CLOCK_MARGIN
 from stepwell_engine.ports import Done, Refused, Runs, Written
 from tests.contract.heads import (
@@ -19,7 +19,7 @@ from tests.contract.heads import (
     check_done,
     check_refused,
     held,
-    mailbox,
+    inbox,
     put,
 )
 
@@ -29,8 +29,13 @@ def claim(runs: Runs, token: str = TOKEN, now: int = NOW) -> Written:
 
 
 def test_a_claim_takes_the_lease_and_moves_nothing_else(runs: Runs) -> None:
-    head = put(runs, a_head(revision=2, commit=3, lost=1, mail=mailbox([1, 2]), wake_at=NOW + 9))
-    check_done(runs, claim(runs), replace(head, token=TOKEN, until=UNTIL, claimed_at=NOW))
+    head = put(
+        runs,
+        a_head(inbox_seq=2, commit_seq=3, lost_leases=1, inbox=inbox([1, 2]), wake_at=NOW + 9),
+    )
+    check_done(
+        runs, claim(runs), replace(head, lease_token=TOKEN, lease_expires_at=UNTIL, claimed_at=NOW)
+    )
 
 
 def test_a_run_that_does_not_exist_cannot_be_claimed(runs: Runs) -> None:
@@ -40,7 +45,9 @@ def test_a_run_that_does_not_exist_cannot_be_claimed(runs: Runs) -> None:
 @pytest.mark.parametrize("status", LIVE_STATUSES)
 def test_a_live_run_can_be_claimed(runs: Runs, status: Status) -> None:
     head = put(runs, a_head(status=status))
-    check_done(runs, claim(runs), replace(head, token=TOKEN, until=UNTIL, claimed_at=NOW))
+    check_done(
+        runs, claim(runs), replace(head, lease_token=TOKEN, lease_expires_at=UNTIL, claimed_at=NOW)
+    )
 
 
 @pytest.mark.parametrize("status", ENDED_STATUSES)
@@ -51,7 +58,7 @@ def test_an_ended_run_cannot_be_claimed(runs: Runs, status: Status) -> None:
 
 @pytest.mark.parametrize("status", ENDED_STATUSES)
 def test_an_ended_run_whose_lease_is_over_cannot_be_claimed(runs: Runs, status: Status) -> None:
-    put(runs, held(status=status, until=0))
+    put(runs, held(status=status, lease_expires_at=0))
     check_refused(runs, lambda: claim(runs, OTHER))
 
 
@@ -66,7 +73,7 @@ def test_a_run_that_is_ready_a_millisecond_later_cannot_be_claimed(runs: Runs) -
 
 
 def test_a_lost_lease_does_not_make_a_run_ready(runs: Runs) -> None:
-    put(runs, held(until=0, ready_at=NOW + 1))
+    put(runs, held(lease_expires_at=0, ready_at=NOW + 1))
     check_refused(runs, lambda: claim(runs, OTHER))
 
 
@@ -77,9 +84,11 @@ def test_a_lease_holds_until_a_margin_after_its_end(runs: Runs, after: int) -> N
 
 
 def test_a_lease_past_the_margin_is_taken_and_counted_as_lost(runs: Runs) -> None:
-    head = put(runs, held(lost=2))
+    head = put(runs, held(lost_leases=2))
     now = UNTIL + CLOCK_MARGIN + 1
-    after = replace(head, token=OTHER, until=now + 60_000, claimed_at=now, lost=3)
+    after = replace(
+        head, lease_token=OTHER, lease_expires_at=now + 60_000, claimed_at=now, lost_leases=3
+    )
     check_done(runs, claim(runs, OTHER, now), after)
 
 
@@ -101,9 +110,11 @@ def test_a_repeated_claim_of_a_run_cancelled_meanwhile_shows_that(runs: Runs) ->
 
 
 def test_extend_moves_until_and_wake_at(runs: Runs) -> None:
-    head = put(runs, held(commit=4))
+    head = put(runs, held(commit_seq=4))
     written = runs.extend(RUN, TOKEN, UNTIL + 600_000, UNTIL + 600_001)
-    check_done(runs, written, replace(head, until=UNTIL + 600_000, wake_at=UNTIL + 600_001))
+    check_done(
+        runs, written, replace(head, lease_expires_at=UNTIL + 600_000, wake_at=UNTIL + 600_001)
+    )
 
 
 def test_a_repeated_extend_is_done(runs: Runs) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from stepwell_engine.core.run import Status
+from stepwell_engine.core.run.status import Status
 from stepwell_engine.ports import Due, Runs
 from tests.contract.heads import (
     COMMIT,
@@ -13,10 +13,10 @@ from tests.contract.heads import (
     UNTIL,
     a_head,
     held,
-    mailbox,
+    inbox,
     pages,
     put,
-    some_mail,
+    some_message,
 )
 from tests.contract.homes import Home
 
@@ -84,7 +84,7 @@ def test_a_run_that_moved_between_two_pages_hides_no_other(runs: Runs) -> None:
 def test_writes_move_a_run_in_and_out_of_what_is_due(runs: Runs) -> None:
     put(runs, held())
     assert runs.due(NOW, None, 10) == ([], None)
-    runs.deliver(RUN, "m", some_mail(), NOW - 7, None)
+    runs.deliver(RUN, "m", some_message(), NOW - 7, None)
     assert list(pages(runs, NOW)) == [Due(RUN, "shop", NOW - 7)]
     runs.commit(replace(COMMIT, wake_at=UNTIL))
     assert list(pages(runs, NOW)) == []
@@ -134,5 +134,5 @@ def test_a_page_of_one_status_is_full_if_there_are_enough(runs: Runs) -> None:
 
 
 def test_a_list_shows_whole_heads(runs: Runs) -> None:
-    head = put(runs, held(mail=mailbox([1, 2]), input=b"{}", idempotency_key="k", test=True))
+    head = put(runs, held(inbox=inbox([1, 2]), input=b"{}", idempotency_key="k", test=True))
     assert runs.list("shop", "order", None, 10, None) == [head]

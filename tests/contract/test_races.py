@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
 
-from stepwell_engine.core.run import Blob, Status
+from stepwell_engine.core.run.head import Blob
+from stepwell_engine.core.run.status import Status
 from stepwell_engine.ports import Delivered, Done, Refused, Written
 from tests.contract.heads import (
     COMMIT,
@@ -18,7 +19,7 @@ from tests.contract.heads import (
     a_head,
     held,
     put,
-    some_mail,
+    some_message,
 )
 from tests.contract.homes import Home
 
@@ -50,14 +51,14 @@ def test_one_of_many_claims_gets_the_lease(shared: Home) -> None:
     put(shared.runs, a_head())
     done = the_only_done(at_once(lambda n: shared.runs.claim(RUN, f"t{n}", NOW, UNTIL)))
     assert shared.runs.get(RUN) == done.head
-    assert done.head.lost == 0
+    assert done.head.lost_leases == 0
 
 
 def test_one_of_many_claims_takes_a_lost_lease(shared: Home) -> None:
-    put(shared.runs, held(until=0))
+    put(shared.runs, held(lease_expires_at=0))
     done = the_only_done(at_once(lambda n: shared.runs.claim(RUN, f"t{n}", NOW, UNTIL)))
     assert shared.runs.get(RUN) == done.head
-    assert done.head.lost == 1
+    assert done.head.lost_leases == 1
 
 
 def test_one_of_many_commits_of_a_number_is_written(shared: Home) -> None:
@@ -66,12 +67,12 @@ def test_one_of_many_commits_of_a_number_is_written(shared: Home) -> None:
     def write(number: int) -> Written:
         page = Blob(f"{TOKEN}/{turn}-{number}", b"page %d" % number)
         journal = page.name.encode()
-        return shared.runs.commit(replace(COMMIT, commit=turn, journal=journal, blobs=(page,)))
+        return shared.runs.commit(replace(COMMIT, commit_seq=turn, journal=journal, blobs=(page,)))
 
     for turn in range(TURNS):
         done = the_only_done(at_once(write))
         assert shared.runs.get(RUN) == done.head
-        assert done.head.commit == turn + 1
+        assert done.head.commit_seq == turn + 1
         name = done.head.journal.decode()
         assert shared.runs.blob(RUN, name) == b"page %d" % int(name.rpartition("-")[2])
 
@@ -96,37 +97,37 @@ def test_one_of_many_starts_with_an_id_creates_it(shared: Home) -> None:
 
 def test_all_of_many_mails_arrive(shared: Home) -> None:
     put(shared.runs, a_head())
-    results = at_once(lambda n: shared.runs.deliver(RUN, f"m{n}", some_mail(), NOW, None))
+    results = at_once(lambda n: shared.runs.deliver(RUN, f"m{n}", some_message(), NOW, None))
     assert all(isinstance(result, Delivered) for result in results)
     head = shared.runs.get(RUN)
     assert head is not None
-    assert head.revision == THREADS
-    assert set(head.mail) == {f"m{n}" for n in range(THREADS)}
+    assert head.inbox_seq == THREADS
+    assert set(head.inbox) == {f"m{n}" for n in range(THREADS)}
 
 
 def test_one_of_many_deliveries_of_a_mail_arrives(shared: Home) -> None:
     put(shared.runs, a_head())
-    results = at_once(lambda n: shared.runs.deliver(RUN, "m", some_mail(f"s{n}"), NOW, None))
+    results = at_once(lambda n: shared.runs.deliver(RUN, "m", some_message(f"s{n}"), NOW, None))
     head = shared.runs.get(RUN)
     assert head is not None
-    assert head.revision == 1
+    assert head.inbox_seq == 1
     assert results == [Delivered(head, NOW)] * THREADS
 
 
 def test_one_of_many_deliveries_with_a_key_arrives(shared: Home) -> None:
     put(shared.runs, a_head())
     results = at_once(
-        lambda n: shared.runs.deliver(RUN, f"m{n}", some_mail(), NOW, None, key="once")
+        lambda n: shared.runs.deliver(RUN, f"m{n}", some_message(), NOW, None, key="once")
     )
     head = shared.runs.get(RUN)
     assert head is not None
-    assert (head.revision, len(head.mail)) == (1, 1)
+    assert (head.inbox_seq, len(head.inbox)) == (1, 1)
     assert results == [Delivered(head, NOW)] * THREADS
 
 
 def test_one_of_many_who_tell_the_parent_clears_the_debt(shared: Home) -> None:
-    put(shared.runs, a_head(status=Status.FAILED, parent="parent", owes=True))
-    done = the_only_done(at_once(lambda _: shared.runs.paid(RUN)))
+    put(shared.runs, a_head(status=Status.FAILED, parent="parent", notify_pending=True))
+    done = the_only_done(at_once(lambda _: shared.runs.mark_notified(RUN)))
     assert shared.runs.get(RUN) == done.head
 
 
@@ -134,7 +135,7 @@ def test_one_of_many_cancels_ends_a_run(shared: Home) -> None:
     put(shared.runs, held())
     done = the_only_done(at_once(lambda n: shared.runs.cancel(RUN, NOW + n)))
     assert shared.runs.get(RUN) == done.head
-    assert done.head.revision == 1
+    assert done.head.inbox_seq == 1
 
 
 def test_a_park_never_misses_mail(shared: Home) -> None:
@@ -144,16 +145,16 @@ def test_a_park_never_misses_mail(shared: Home) -> None:
 
     def park_or_deliver(number: int) -> Written | Delivered:
         if number == 0:
-            return shared.runs.commit(replace(park, commit=turn, revision=3 * turn))
-        return shared.runs.deliver(RUN, f"{turn}-{number}", some_mail(), NOW, None)
+            return shared.runs.commit(replace(park, commit_seq=turn, inbox_seq=3 * turn))
+        return shared.runs.deliver(RUN, f"{turn}-{number}", some_message(), NOW, None)
 
     for turn in range(TURNS):
         parked = at_once(park_or_deliver, 4)[0]
         head = shared.runs.get(RUN)
         assert head is not None
-        assert (head.ready_at, head.wake_at, len(head.mail)) == (0, NOW, 3 * turn + 3)
+        assert (head.ready_at, head.wake_at, len(head.inbox)) == (0, NOW, 3 * turn + 3)
         if isinstance(parked, Refused):  # the number goes on by one a turn, either way
-            shared.runs.commit(replace(COMMIT, commit=turn))
+            shared.runs.commit(replace(COMMIT, commit_seq=turn))
 
 
 def test_a_cancel_and_a_commit_come_one_after_the_other(shared: Home) -> None:
@@ -167,7 +168,7 @@ def test_a_cancel_and_a_commit_come_one_after_the_other(shared: Home) -> None:
         put(shared.runs, held(run_id=f"run-{turn}"))
         committed, cancelled = at_once(commit_or_cancel, 2)
         assert isinstance(cancelled, Done)
-        assert cancelled.head.commit == int(isinstance(committed, Done))
+        assert cancelled.head.commit_seq == int(isinstance(committed, Done))
         assert shared.runs.get(f"run-{turn}") == cancelled.head
 
 

@@ -10,8 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stepwell_engine.adapters.embedded.sqlite_schema import SCHEMA, VERSION
-from stepwell_engine.core.run import Blob, Head, Mail, Status
+from stepwell_engine.adapters.sqlite.schema import SCHEMA, VERSION
+from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.status import Status
 from stepwell_engine.ports import Delivered, Done, Published
 from tests.contract.homes import SqliteHome
 
@@ -31,32 +33,32 @@ CREATED = Head(
     ended_at=1_800_000_000_002,
     ready_at=1_800_000_000_003,
     wake_at=1_800_000_000_004,
-    token="aaaaaaaaaaaa",
-    until=1_800_000_000_005,
+    lease_token="aaaaaaaaaaaa",
+    lease_expires_at=1_800_000_000_005,
     claimed_at=1_800_000_000_015,
-    revision=6,
-    commit=7,
-    lost=8,
+    inbox_seq=6,
+    commit_seq=7,
+    lost_leases=8,
     journal=b'{"journal":1}',
-    mail={
-        "m1": Mail("signal", "paid", 1_800_000_000_009, b'{"amount":49}'),
-        "m2": Mail("child", "", 1_800_000_000_010, None, "mail/m2"),
+    inbox={
+        "m1": InboxMessage("signal", "paid", 1_800_000_000_009, b'{"amount":49}'),
+        "m2": InboxMessage("child", "", 1_800_000_000_010, None, "mail/m2"),
     },
     input=b'{"order":17}',
     idempotency_key="order-17",
     test=True,
     parent="01890000-0000-7000-8000-00000000000b",
     depth=1,
-    owes=True,
+    notify_pending=True,
     cascade=True,
 )
-SIGNAL = Mail("signal", "approved", 1_800_000_000_014, b"null")
+SIGNAL = InboxMessage("signal", "approved", 1_800_000_000_014, b"null")
 HEAD = replace(
     CREATED,
     ready_at=0,
     wake_at=1_800_000_000_004,
-    revision=7,
-    mail={**CREATED.mail, "m3": SIGNAL},
+    inbox_seq=7,
+    inbox={**CREATED.inbox, "m3": SIGNAL},
 )
 BLOB = Blob("mail/m2", b'{"large":true}')
 

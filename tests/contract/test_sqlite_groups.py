@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stepwell_engine.adapters.embedded.sqlite import Database
+from stepwell_engine.adapters.sqlite.database import Database
 from stepwell_engine.errors import StoreError, Unavailable
 from tests.contract.homes import SqliteHome
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from stepwell_engine.adapters.embedded import sqlite as module
-from stepwell_engine.adapters.embedded.sqlite import Database
-from stepwell_engine.adapters.embedded.sqlite_schema import VERSION
+from stepwell_engine.adapters.sqlite import database as module
+from stepwell_engine.adapters.sqlite.database import Database
+from stepwell_engine.adapters.sqlite.schema import VERSION
 from stepwell_engine.errors import StoreError
 from tests.contract.heads import RUN, a_head, put
 from tests.contract.homes import SqliteHome

@@ -64,12 +64,16 @@ def test_two_processes_share_one_file(path: Path) -> None:
         for run_id in report["claimed"]:
             head = home.runs.get(run_id)
             assert head is not None
-            assert (head.token, head.commit, head.journal) == (name, COMMITS, name.encode())
-    mailbox = home.runs.get("mailbox")
-    assert mailbox is not None
-    assert mailbox.revision == 2 * MAILS
+            assert (head.lease_token, head.commit_seq, head.journal) == (
+                name,
+                COMMITS,
+                name.encode(),
+            )
+    inbox = home.runs.get("mailbox")
+    assert inbox is not None
+    assert inbox.inbox_seq == 2 * MAILS
     sent = {f"{name}-{number}" for name in reports for number in range(MAILS)}
-    assert set(mailbox.mail) == sent
+    assert set(inbox.inbox) == sent
     versions = [version for report in reports.values() for version in report["versions"]]
     assert sorted(versions) == list(range(1, 2 * VERSIONS + 1))
     received = [number for report in reports.values() for number in report["received"]]
@@ -110,8 +114,10 @@ def test_a_killed_process_leaves_every_acknowledged_commit(path: Path) -> None:
     for run_id, last_seen in acknowledged.items():
         head = home.runs.get(run_id)
         assert head is not None
-        assert last_seen < head.commit
-        last = head.commit - 1  # maybe one more, written but not acknowledged: whole or not at all
+        assert last_seen < head.commit_seq
+        last = (
+            head.commit_seq - 1
+        )  # maybe one more, written but not acknowledged: whole or not at all
         assert last <= last_seen + 1
         assert head.journal == str(last).encode()
         assert home.runs.blob(run_id, f"killed/{last}") == head.journal

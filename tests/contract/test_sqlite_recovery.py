@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from stepwell_engine.core.run import Head, Status
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.status import Status
 from stepwell_engine.limits import FORMAT
 from stepwell_engine.ports import Done
 from tests.contract.heads import (
@@ -29,8 +30,8 @@ def check_recovered(home: SqliteHome, before: Head, after: Head) -> None:
 
 @pytest.mark.parametrize("status", [*LIVE_STATUSES, Status.CANCELLED])
 def test_a_lease_ends_and_the_run_is_woken(sqlite_home: SqliteHome, status: Status) -> None:
-    head = held(status=status, ready_at=NOW + 9, lost=1)
-    check_recovered(sqlite_home, head, replace(head, until=0, wake_at=NOW))
+    head = held(status=status, ready_at=NOW + 9, lost_leases=1)
+    check_recovered(sqlite_home, head, replace(head, lease_expires_at=0, wake_at=NOW))
 
 
 def test_a_recovered_run_can_be_claimed_at_once_and_counts_as_lost(
@@ -39,7 +40,9 @@ def test_a_recovered_run_can_be_claimed_at_once_and_counts_as_lost(
     put(sqlite_home.runs, held())
     assert sqlite_home.runs.recover(NOW) == 1
     written = sqlite_home.runs.claim(RUN, OTHER, NOW, UNTIL)
-    assert written == Done(held(token=OTHER, until=UNTIL, wake_at=NOW, lost=1))
+    assert written == Done(
+        held(lease_token=OTHER, lease_expires_at=UNTIL, wake_at=NOW, lost_leases=1)
+    )
 
 
 @pytest.mark.parametrize("status", LIVE_STATUSES)

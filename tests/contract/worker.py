@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from stepwell_engine.core.run import Blob
+from stepwell_engine.core.run.head import Blob
 from stepwell_engine.ports import Commit, Done
-from tests.contract.heads import NOW, UNTIL, a_head, held, put, some_mail
+from tests.contract.heads import NOW, UNTIL, a_head, held, put, some_message
 from tests.contract.homes import SqliteHome
 
 RUNS = 60
@@ -42,7 +42,7 @@ def compete(home: SqliteHome, name: str, out: TextIO) -> None:
                 done = home.runs.commit(Commit(run_id, name, commit, name.encode()))
                 assert isinstance(done, Done)
         if number < MAILS:
-            home.runs.deliver("mailbox", f"{name}-{number}", some_mail(), NOW, None)
+            home.runs.deliver("mailbox", f"{name}-{number}", some_message(), NOW, None)
         if number < VERSIONS:
             versions.append(home.catalog.publish("shop", "order", b"{}", True, NOW).version)
         received += [one.id for one in home.queues.receive("shop", "orders", 1, NOW)]
@@ -54,12 +54,12 @@ def write(home: SqliteHome, name: str, out: TextIO) -> None:
     lock = threading.Lock()
 
     def work(run_id: str) -> None:
-        home.runs.create(held(run_id=run_id, token=name))
+        home.runs.create(held(run_id=run_id, lease_token=name))
         commit = Commit(run_id, name, 0, b"")
         for number in range(MOST_WRITES):
             data = str(number).encode()
             blobs = (Blob(f"{name}/{number}", data),)
-            done = home.runs.commit(replace(commit, commit=number, journal=data, blobs=blobs))
+            done = home.runs.commit(replace(commit, commit_seq=number, journal=data, blobs=blobs))
             assert isinstance(done, Done)
             with lock:
                 out.write(f"{run_id} {number}\n")

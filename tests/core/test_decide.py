@@ -5,17 +5,20 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.core.decide import decide
-from stepwell_engine.core.definition import Definition, Kind, Step
-from stepwell_engine.core.instructions import Finish, Park, Perform
-from stepwell_engine.core.journal import Journal, Record, Stored
-from stepwell_engine.core.outcome import Act, Failed, Outcome, Succeeded
-from stepwell_engine.core.retry import backoff, pause
-from stepwell_engine.core.run import Head, Mail, Status, StepStatus
-from stepwell_engine.core.settle import settle, settle_cancelled, stop
+from stepwell_engine.core.declared.decide import decide
+from stepwell_engine.core.declared.definition import Definition, Kind, Step
+from stepwell_engine.core.declared.settle import close, settle, settle_cancelled
+from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome, Succeeded
+from stepwell_engine.core.run.decision import Finish, Park, StartAttempts
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.records import Record, Stored
+from stepwell_engine.core.run.retry import backoff, pause
+from stepwell_engine.core.run.status import Status, StepStatus
 
 NOW = 1_700_000_000_000
-HEAD = Head("run-1", "demo", "orders", 1, NOW, token="t", until=NOW + 60_000)
+HEAD = Head("run-1", "demo", "orders", 1, NOW, lease_token="t", lease_expires_at=NOW + 60_000)
 
 
 def action(ordinal: int, key: str, kind: Kind = Kind.FUNCTION) -> Step:
@@ -29,31 +32,31 @@ def definition(*steps: Step) -> Definition:
 ONE = definition(action(0, "charge"))
 
 
-def perform(journal: Journal, of: Definition = ONE, now: int = NOW) -> Act:
+def run(journal: Journal, of: Definition = ONE, now: int = NOW) -> Attempt:
     decision = decide(of, HEAD, journal, {}, now)
     assert decision.journal is journal
-    assert isinstance(decision.next, Perform)
-    (act,) = decision.next.acts
-    return act
+    assert isinstance(decision.next, StartAttempts)
+    (attempt,) = decision.next.attempts
+    return attempt
 
 
 def after(outcome: Outcome, journal: Journal = Journal(), of: Definition = ONE) -> Journal:  # noqa: B008  frozen
-    return settle(of, journal, perform(journal, of, NOW + 10**9), outcome, NOW, NOW + 50)
+    return settle(of, journal, run(journal, of, NOW + 10**9), outcome, NOW, NOW + 50)
 
 
 def test_the_first_step_is_tried_with_a_stable_effect_id() -> None:
-    act = perform(Journal())
-    assert (act.effect_id, act.attempt, act.timeout) == ("run-1:charge", 1, 30_000)
+    attempt = run(Journal())
+    assert (attempt.idempotency_key, attempt.number, attempt.timeout) == ("run-1:charge", 1, 30_000)
 
 
 def test_the_effect_id_is_the_same_on_every_attempt() -> None:
-    act = perform(after(Failed("no")), now=NOW + 10_000)
-    assert (act.effect_id, act.attempt) == ("run-1:charge", 2)
+    attempt = run(after(Failed("no")), now=NOW + 10_000)
+    assert (attempt.idempotency_key, attempt.number) == ("run-1:charge", 2)
 
 
 @pytest.mark.parametrize("kind", [Kind.WEBHOOK, Kind.SQL, Kind.ENQUEUE, Kind.FUNCTION])
 def test_every_action_kind_is_performed(kind: Kind) -> None:
-    assert perform(Journal(), definition(action(0, "a", kind))).kind is kind
+    assert run(Journal(), definition(action(0, "a", kind))).kind is kind
 
 
 def test_success_records_the_outcome_and_moves_on_at_once() -> None:
@@ -70,7 +73,7 @@ def test_a_failed_attempt_backs_off_and_stays_at_its_step() -> None:
     assert journal.open[0].error == "no"
     decision = decide(ONE, HEAD, journal, {}, NOW + 2_049)
     assert decision.next == Park(Status.PENDING, NOW + 2_050)
-    assert perform(journal, now=NOW + 2_050).attempt == 2
+    assert run(journal, now=NOW + 2_050).number == 2
 
 
 def test_a_spent_budget_fails_the_step_and_the_run() -> None:
@@ -99,10 +102,10 @@ def test_success_after_failures_forgets_the_error_but_not_the_attempts() -> None
 
 
 def test_settling_the_same_outcome_again_changes_nothing() -> None:
-    act = perform(Journal())
+    attempt = run(Journal())
     for outcome in (Succeeded(b"1"), Failed("no")):
-        once = settle(ONE, Journal(), act, outcome, NOW, NOW)
-        assert settle(ONE, once, act, outcome, NOW, NOW + 9) is once
+        once = settle(ONE, Journal(), attempt, outcome, NOW, NOW)
+        assert settle(ONE, once, attempt, outcome, NOW, NOW + 9) is once
 
 
 @pytest.mark.parametrize(("size", "status"), [(0, "succeeded"), (1, "failed")])
@@ -145,7 +148,7 @@ def test_a_sleep_parks_until_its_end_read_from_the_journal() -> None:
 def test_a_step_after_a_sleep_is_recorded_as_current_before_it_is_tried() -> None:
     slept = decide(SLEEPY, HEAD, Journal(), {}, NOW).journal
     woken = decide(SLEEPY, HEAD, slept, {}, NOW + 5_000)
-    assert isinstance(woken.next, Perform)
+    assert isinstance(woken.next, StartAttempts)
     assert woken.journal is not slept
     assert woken.journal.position == 1
     assert woken.journal.records[0].status is StepStatus.SUCCEEDED
@@ -153,7 +156,7 @@ def test_a_step_after_a_sleep_is_recorded_as_current_before_it_is_tried() -> Non
 
 @pytest.mark.parametrize(("lost", "fails"), [(4, False), (5, True)])
 def test_five_workers_lost_in_a_row_fail_the_step(lost: int, fails: bool) -> None:
-    decision = decide(ONE, replace(HEAD, lost=lost), Journal(), {}, NOW)
+    decision = decide(ONE, replace(HEAD, lost_leases=lost), Journal(), {}, NOW)
     assert isinstance(decision.next, Finish) is fails
     if fails:
         assert decision.journal.records[0].code == "worker_lost"
@@ -173,27 +176,31 @@ WAITING = definition(
     Step(0, "w", Kind.WAIT_FOR_SIGNAL, signal="go", timeout=1_000),
     Step(1, "x", Kind.WAIT_FOR_SIGNAL, signal="go", timeout=1_000),
 )
-OTHER = Mail("signal", "stop", NOW, b"0")
+OTHER = InboxMessage("signal", "stop", NOW, b"0")
 
 
 def test_a_signal_is_consumed_by_one_wait_in_order_of_arrival() -> None:
-    mail = {"a": OTHER, "b": Mail("signal", "go", NOW, b"1"), "c": Mail("signal", "go", NOW, b"2")}
-    decision = decide(WAITING, HEAD, Journal(), mail, NOW)
+    message = {
+        "a": OTHER,
+        "b": InboxMessage("signal", "go", NOW, b"1"),
+        "c": InboxMessage("signal", "go", NOW, b"2"),
+    }
+    decision = decide(WAITING, HEAD, Journal(), message, NOW)
     assert decision.consumed == ("b", "c")
     assert [record.output for record in decision.journal.records] == [b"1", b"2"]
     assert decision.next == Finish(Status.SUCCEEDED)
 
 
 def test_a_large_signal_body_stays_in_its_blob() -> None:
-    mail = {"a": Mail("signal", "go", NOW, b"4096", "m.a")}
-    decision = decide(WAITING, HEAD, Journal(), mail, NOW)
+    message = {"a": InboxMessage("signal", "go", NOW, b"4096", "m.a")}
+    decision = decide(WAITING, HEAD, Journal(), message, NOW)
     assert decision.journal.records[0].output == Stored("m.a", 4_096)
 
 
 def test_a_signal_body_of_unknown_size_counts_as_the_largest() -> None:
     """As they were stored at first."""
-    mail = {"a": Mail("signal", "go", NOW, None, "m.a")}
-    decision = decide(WAITING, HEAD, Journal(), mail, NOW)
+    message = {"a": InboxMessage("signal", "go", NOW, None, "m.a")}
+    decision = decide(WAITING, HEAD, Journal(), message, NOW)
     assert decision.journal.records[0].output == Stored("m.a", limits.MAX_SIGNAL_PAYLOAD)
 
 
@@ -208,12 +215,12 @@ def test_a_wait_expires_counted_from_the_first_park_without_a_retry() -> None:
 
 
 def test_a_cancelled_run_records_its_step_in_flight_and_stays_where_it_is() -> None:
-    act = perform(Journal())
+    attempt = run(Journal())
     for outcome, status in ((Succeeded(b"1"), "succeeded"), (Failed("no"), "failed")):
-        journal = settle_cancelled(ONE, Journal(), act, outcome, NOW, NOW + 5, NOW + 5)
+        journal = settle_cancelled(ONE, Journal(), attempt, outcome, NOW, NOW + 5, NOW + 5)
         assert journal.position == 0
         assert journal.records[0].status == status
-        again = settle_cancelled(ONE, journal, act, outcome, NOW, NOW + 9, NOW + 5)
+        again = settle_cancelled(ONE, journal, attempt, outcome, NOW, NOW + 9, NOW + 5)
         assert again is journal
 
 
@@ -223,14 +230,14 @@ def test_a_cancelled_run_records_its_step_in_flight_and_stays_where_it_is() -> N
 def test_an_attempt_that_failed_before_the_cancel_leaves_its_step_backing_off(
     cancelled_at: int, status: StepStatus
 ) -> None:
-    act = perform(Journal())
-    journal = settle_cancelled(ONE, Journal(), act, Failed("no"), NOW, NOW + 5, cancelled_at)
-    (record,) = stop(ONE, journal, cancelled_at).records
+    attempt = run(Journal())
+    journal = settle_cancelled(ONE, Journal(), attempt, Failed("no"), NOW, NOW + 5, cancelled_at)
+    (record,) = close(ONE, journal, cancelled_at).records
     assert (record.status, record.attempt, record.error) == (status, 1, "no")
 
 
 def test_a_cancelled_run_whose_worker_is_gone_shows_its_step_as_cancelled() -> None:
     retrying = after(Failed("no"))
-    stopped = stop(ONE, retrying, NOW + 99)
+    stopped = close(ONE, retrying, NOW + 99)
     assert stopped.records[0].status is StepStatus.CANCELLED
     assert (stopped.records[0].attempt, stopped.open) == (1, ())

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell_engine.core.durations import in_seconds, parse
+from stepwell_engine.core.values.durations import in_seconds, parse
 from stepwell_engine.limits import DAY, HOUR, MAX_DURATION, MAX_DURATION_TEXT, MINUTE, SECOND
 
 

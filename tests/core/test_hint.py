@@ -2,8 +2,8 @@
 
 import pytest
 
-from stepwell_engine.core import hint as hints
-from stepwell_engine.core.hint import Hint
+from stepwell_engine.core.run import hint as hints
+from stepwell_engine.core.run.hint import Hint
 
 HINT = Hint("0190c3a4-1f7e-7000-8000-000000000001", "shop")
 TEXT = '{"r":"0190c3a4-1f7e-7000-8000-000000000001","p":"shop"}'

@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepwell_engine import limits
-from stepwell_engine.core import journal as journals
-from stepwell_engine.core import jsonvalue
-from stepwell_engine.core.journal import Failure, Journal, PageRef, Record, Stored
-from stepwell_engine.core.run import Blob, StepStatus
+from stepwell_engine.core.run import journal_codec
+from stepwell_engine.core.run.head import Blob
+from stepwell_engine.core.run.journal import Failure, Journal, PageRef
+from stepwell_engine.core.run.records import Record, Stored
+from stepwell_engine.core.run.status import StepStatus
+from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.errors import NewerFormat
 
 BASE = 1_700_000_000_000
@@ -73,14 +75,14 @@ journal_values = st.builds(
 
 @given(journal_values)
 def test_a_packed_journal_and_its_blobs_hold_everything(journal: Journal) -> None:
-    packed = journals.pack(journal, BASE, "TOKEN", 7)
+    packed = journal_codec.pack(journal, BASE, "TOKEN", 7)
     blobs = {blob.name: blob.data for blob in packed.blobs}
-    stored = journals.decode(packed.data, BASE)
+    stored = journal_codec.decode(packed.data, BASE)
     assert stored == packed.journal
     kept = stored.records
     if len(stored.pages) > len(journal.pages):
         page = stored.pages[-1]
-        kept = journals.decode_page(blobs[page.blob], BASE)
+        kept = journal_codec.decode_page(blobs[page.blob], BASE)
         assert page == PageRef("TOKEN", 7, len(journal.records))
         assert stored.records == ()
     assert len(kept) == len(journal.records)
@@ -99,7 +101,7 @@ def test_a_packed_journal_and_its_blobs_hold_everything(journal: Journal) -> Non
 
 @given(journal_values)
 def test_every_blob_name_carries_the_token_and_the_commit_number(journal: Journal) -> None:
-    packed = journals.pack(journal, BASE, "TOKEN", 7)
+    packed = journal_codec.pack(journal, BASE, "TOKEN", 7)
     assert all(".TOKEN.7" in blob.name for blob in packed.blobs)
 
 
@@ -110,7 +112,7 @@ def done(ordinal: int, output: bytes) -> Record:
 @pytest.mark.parametrize(("over", "blobs"), [(0, 0), (1, 1)])
 def test_an_output_moves_to_a_blob_above_the_inline_size(over: int, blobs: int) -> None:
     output = b'"' + b"x" * (limits.INLINE_OUTPUT - 2 + over) + b'"'
-    packed = journals.pack(Journal(records=(done(0, output),)), BASE, "T", 1)
+    packed = journal_codec.pack(Journal(records=(done(0, output),)), BASE, "T", 1)
     assert len(packed.blobs) == blobs
 
 
@@ -122,10 +124,10 @@ def test_a_journal_that_outgrew_its_place_moves_to_a_page() -> None:
         journal = Journal(
             ordinal + 1, records=(*journal.records, done(ordinal, output)), pages=journal.pages
         )
-        packed = journals.pack(journal, BASE, "T", ordinal)
+        packed = journal_codec.pack(journal, BASE, "T", ordinal)
         journal = packed.journal
         pages += packed.blobs
-    seen = [r for page in pages for r in journals.decode_page(page.data, BASE)]
+    seen = [r for page in pages for r in journal_codec.decode_page(page.data, BASE)]
     assert [r.ordinal for r in (*seen, *journal.records)] == list(range(40))
     assert len(packed.data) <= limits.PAGE_ABOVE
 
@@ -154,31 +156,31 @@ def backing_off(children: int, alphabet: str) -> Journal:
 )
 def test_children_that_all_back_off_leave_room_in_an_item(alphabet: str, children: int) -> None:
     journal = backing_off(children, alphabet)
-    packed = journals.pack(journal, BASE, "T", 1)
+    packed = journal_codec.pack(journal, BASE, "T", 1)
     assert len(packed.data) <= 2 * limits.OPEN_ERRORS
     for kept, record in zip(packed.journal.open, journal.open, strict=True):
         assert kept.error
         assert (record.error or "").startswith(kept.error)
         assert replace(kept, error=record.error) == record
         assert len(kept.error.encode()) > limits.OPEN_ERRORS // children - 4 or kept == record
-    assert journals.decode(packed.data, BASE) == packed.journal
+    assert journal_codec.decode(packed.data, BASE) == packed.journal
 
 
 def test_errors_of_children_that_back_off_are_whole_as_long_as_there_is_room() -> None:
     failed = replace(done(0, b"1"), error="".join(Random(0).choices("日本語テキスト", k=2_000)))
     records = tuple(replace(failed, ordinal=ordinal) for ordinal in range(8))
     journal = replace(backing_off(8, string.ascii_letters), records=records)
-    packed = journals.pack(journal, BASE, "T", 1)
+    packed = journal_codec.pack(journal, BASE, "T", 1)
     assert packed.journal.open == journal.open
 
 
 def test_no_stored_journal_means_a_run_that_has_not_begun() -> None:
-    assert journals.decode(b"", BASE) == Journal()
+    assert journal_codec.decode(b"", BASE) == Journal()
 
 
 def test_a_journal_of_a_newer_format_is_refused() -> None:
     with pytest.raises(NewerFormat, match="upgrade"):
-        journals.decode(b"[2,0,0,null,[],[],[]]", BASE)
+        journal_codec.decode(b"[2,0,0,null,[],[],[]]", BASE)
 
 
 GOLDEN = (
@@ -188,7 +190,7 @@ GOLDEN = (
 
 
 def test_a_stored_journal_keeps_loading() -> None:
-    journal = journals.decode(GOLDEN, BASE)
+    journal = journal_codec.decode(GOLDEN, BASE)
     assert journal == Journal(
         position=2,
         attempts=3,
@@ -201,4 +203,4 @@ def test_a_stored_journal_keeps_loading() -> None:
             Record(2, StepStatus.RETRYING, 1, BASE + 7, None, None, "boom", "timeout", BASE + 2007),
         ),
     )
-    assert journals.pack(journal, BASE, "tok", 9).data == GOLDEN
+    assert journal_codec.pack(journal, BASE, "tok", 9).data == GOLDEN

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stepwell_engine.core.jsonvalue import encode, is_deeper
+from stepwell_engine.core.values.jsonvalue import encode, is_deeper
 
 
 def nested(levels: int, opened: type = list) -> Any:

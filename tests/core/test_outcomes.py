@@ -5,90 +5,92 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.core import journal as journals
-from stepwell_engine.core.decide import decide
-from stepwell_engine.core.definition import Definition, Kind, Step
-from stepwell_engine.core.instructions import Park, Perform
-from stepwell_engine.core.journal import Journal, Record
-from stepwell_engine.core.outcome import Act, Failed, NotTried, Succeeded
-from stepwell_engine.core.run import Head, Status, StepStatus
-from stepwell_engine.core.settle import settle, settle_cancelled
+from stepwell_engine.core.declared.decide import decide
+from stepwell_engine.core.declared.definition import Definition, Kind, Step
+from stepwell_engine.core.declared.settle import settle, settle_cancelled
+from stepwell_engine.core.run import journal_codec
+from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Succeeded
+from stepwell_engine.core.run.decision import Park, StartAttempts
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.records import Record
+from stepwell_engine.core.run.status import Status, StepStatus
 
 NOW = 1_700_000_000_000
 STEP = Step(0, "a", Kind.FUNCTION, "f", timeout=30_000)
 ONE = Definition("p", "w", 1, (STEP,))
 HEAD = Head("run", "p", "w", 1, NOW)
-SHORT = NotTried("too many open files")
+SHORT = Deferred("too many open files")
 
 
-def acts(journal: Journal, now: int = NOW, head: Head = HEAD) -> tuple[Act, ...]:
+def attempts(journal: Journal, now: int = NOW, head: Head = HEAD) -> tuple[Attempt, ...]:
     wanted = decide(ONE, head, journal, {}, now).next
-    assert isinstance(wanted, Perform)
-    return wanted.acts
+    assert isinstance(wanted, StartAttempts)
+    return wanted.attempts
 
 
 def test_an_attempt_that_did_not_happen_costs_none_and_is_due_again_soon() -> None:
-    (act,) = acts(Journal())
-    journal = settle(ONE, Journal(), act, SHORT, NOW, NOW + 5)
+    (attempt,) = attempts(Journal())
+    journal = settle(ONE, Journal(), attempt, SHORT, NOW, NOW + 5)
     assert journal.attempts == 0
     assert journal.open == (
         Record(0, StepStatus.RETRYING, 0, None, error="too many open files", next_at=NOW + 2_005),
     )
     parked = decide(ONE, HEAD, journal, {}, NOW + 2_004)
     assert parked.next == Park(Status.PENDING, NOW + 2_005)
-    assert acts(journal, NOW + 2_005) == (act,)
+    assert attempts(journal, NOW + 2_005) == (attempt,)
 
 
 def test_an_attempt_may_be_put_off_for_ever_at_the_same_pause() -> None:
     journal, now = Journal(), NOW
     for _ in range(30):
-        (act,) = acts(journal, now)
-        journal = settle(ONE, journal, act, SHORT, now, now)
+        (attempt,) = attempts(journal, now)
+        journal = settle(ONE, journal, attempt, SHORT, now, now)
         assert journal.open[0].next_at == now + 2_000
         now += 2_000
-    done = settle(ONE, journal, act, Succeeded(), now, now + 7)
+    done = settle(ONE, journal, attempt, Succeeded(), now, now + 7)
     assert done.records == (Record(0, StepStatus.SUCCEEDED, 1, now, now + 7),)
 
 
 def test_attempts_that_were_counted_before_stay_so() -> None:
-    (act,) = acts(Journal())
-    failed = settle(ONE, Journal(), act, Failed("no", "timeout"), NOW, NOW)
-    (second,) = acts(failed, NOW + 2_000)
+    (attempt,) = attempts(Journal())
+    failed = settle(ONE, Journal(), attempt, Failed("no", "timeout"), NOW, NOW)
+    (second,) = attempts(failed, NOW + 2_000)
     (record,) = settle(ONE, failed, second, SHORT, NOW + 2_000, NOW + 2_000).open
     assert (record.attempt, record.started_at, record.code) == (1, NOW, None)
 
 
 def test_settling_an_attempt_that_did_not_happen_again_changes_nothing() -> None:
-    (act,) = acts(Journal())
-    once = settle(ONE, Journal(), act, SHORT, NOW, NOW)
-    assert settle(ONE, once, act, SHORT, NOW, NOW + 9) is once
+    (attempt,) = attempts(Journal())
+    once = settle(ONE, Journal(), attempt, SHORT, NOW, NOW)
+    assert settle(ONE, once, attempt, SHORT, NOW, NOW + 9) is once
 
 
 def test_a_cancelled_run_keeps_nothing_of_an_attempt_that_did_not_happen() -> None:
-    (act,) = acts(Journal())
+    (attempt,) = attempts(Journal())
     journal = Journal()
-    assert settle_cancelled(ONE, journal, act, SHORT, NOW, NOW, NOW) is journal
+    assert settle_cancelled(ONE, journal, attempt, SHORT, NOW, NOW, NOW) is journal
 
 
-@pytest.mark.parametrize("outcome", [Failed("a\ud800b"), NotTried("a\ud800b")])
-def test_words_that_are_no_unicode_are_kept_readable(outcome: Failed | NotTried) -> None:
-    (act,) = acts(Journal())
-    journal = settle(ONE, Journal(), act, outcome, NOW, NOW)
+@pytest.mark.parametrize("outcome", [Failed("a\ud800b"), Deferred("a\ud800b")])
+def test_words_that_are_no_unicode_are_kept_readable(outcome: Failed | Deferred) -> None:
+    (attempt,) = attempts(Journal())
+    journal = settle(ONE, Journal(), attempt, outcome, NOW, NOW)
     assert journal.open[0].error == "a?b"
-    assert journals.decode(journals.encode(journal, NOW), NOW) == journal
+    assert journal_codec.decode(journal_codec.encode(journal, NOW), NOW) == journal
     while journal.failure is None:
-        (act,) = acts(journal, NOW + limits.HOUR)
-        journal = settle(ONE, journal, act, Failed("\ud800"), NOW, NOW)
+        (attempt,) = attempts(journal, NOW + limits.HOUR)
+        journal = settle(ONE, journal, attempt, Failed("\ud800"), NOW, NOW)
     assert journal.failure.message == "?"
 
 
 def test_a_lost_attempt_is_counted_and_its_beginning_is_not_known() -> None:
-    lost = replace(HEAD, lost=limits.MAX_LOST_IN_A_ROW)
+    lost = replace(HEAD, lost_leases=limits.MAX_LOST_LEASES)
     (record,) = decide(ONE, lost, Journal(), {}, NOW).journal.records
     assert (record.code, record.attempt, record.started_at) == ("worker_lost", 1, None)
     assert record.finished_at == NOW
-    (act,) = acts(Journal())
-    failed = settle(ONE, Journal(), act, Failed("no"), NOW, NOW)
+    (attempt,) = attempts(Journal())
+    failed = settle(ONE, Journal(), attempt, Failed("no"), NOW, NOW)
     (record,) = decide(ONE, lost, failed, {}, NOW + 2_000).journal.records
     assert (record.code, record.attempt, record.started_at) == ("worker_lost", 2, NOW)
 
@@ -102,6 +104,6 @@ def test_the_child_that_fails_of_its_lost_workers_is_one_that_was_in_flight() ->
     definition = Definition("p", "w", 1, steps)
     backing_off = Record(1, StepStatus.RETRYING, 1, NOW, next_at=NOW + 9, error="no")
     journal = Journal(1, open=(backing_off, Record(3, StepStatus.WAITING, 1, NOW)))
-    lost = replace(HEAD, lost=limits.MAX_LOST_IN_A_ROW)
+    lost = replace(HEAD, lost_leases=limits.MAX_LOST_LEASES)
     journal = decide(definition, lost, journal, {}, NOW).journal
     assert [one.ordinal for one in journal.records if one.code == "worker_lost"] == [2]

@@ -6,7 +6,7 @@ import hmac
 
 import pytest
 
-from stepwell_engine.core.signing import sign, verify
+from stepwell_engine.core.values.signing import sign, verify
 from stepwell_engine.limits import MAX_SKEW
 
 # The example of the Standard Webhooks reference libraries.

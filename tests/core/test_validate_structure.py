@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from stepwell_engine.core.definition import Kind
-from stepwell_engine.core.structure import FIELDS
-from stepwell_engine.core.validate import Violation, check
+from stepwell_engine.core.declared.definition import Kind
+from stepwell_engine.core.declared.structure import FIELDS
+from stepwell_engine.core.declared.validate import Violation, check
 from stepwell_engine.limits import MAX_VIOLATIONS
 
 URL = "https://example.com/hook"
@@ -70,9 +70,9 @@ def found(*steps: Any) -> list[tuple[str | None, str]]:
 
 
 def only(*steps: Any) -> tuple[str | None, str]:
-    faults = found(*steps)
-    assert len(faults) == 1, faults
-    return faults[0]
+    violations = found(*steps)
+    assert len(violations) == 1, violations
+    return violations[0]
 
 
 @pytest.mark.parametrize("kind", USES)
@@ -138,20 +138,22 @@ def test_refuses_keys_that_do_not_match_and_names_the_step_by_its_path(key: obje
 def test_names_children_and_compensations_without_a_valid_key_by_their_paths() -> None:
     child = {"kind": "enqueue", "target": "mails", "compensate": {"kind": "sleep"}}
     bad = {"kind": "enqueue", "target": "mails", "compensate": None}
-    faults = found(step("fanout", children=[queue("ok"), child]), {"key": "j", "kind": "join"}, bad)
-    assert [where for where, _ in faults] == [
+    violations = found(
+        step("fanout", children=[queue("ok"), child]), {"key": "j", "kind": "join"}, bad
+    )
+    assert [where for where, _ in violations] == [
         "steps[0].children[1]",
         "steps[0].children[1].compensate",
         "steps[2]",
         "steps[2].compensate",
     ]
-    assert faults[0][1].startswith("key is missing: 1 to 64")
+    assert violations[0][1].startswith("key is missing: 1 to 64")
 
 
 def test_refuses_a_key_used_twice_anywhere() -> None:
     fan = step("fanout", "fan", children=[queue("a"), queue("b"), queue("b")])
-    faults = found(queue("a"), fan, {"key": "b", "kind": "join"}, queue("c"), queue("c"))
-    assert [(where, message.split(":")[0]) for where, message in faults] == [
+    violations = found(queue("a"), fan, {"key": "b", "kind": "join"}, queue("c"), queue("c"))
+    assert [(where, message.split(":")[0]) for where, message in violations] == [
         ("a", "key of steps[1].children[0] is the key of steps[0] too"),
         ("b", "key of steps[1].children[2] is the key of steps[1].children[1] too"),
         ("b", "key of steps[2] is the key of steps[1].children[1] too"),
@@ -173,8 +175,8 @@ def test_refuses_a_step_without_kind() -> None:
 
 def test_checks_the_fields_of_a_step_whose_kind_is_unknown() -> None:
     bad = {"key": "a", "kind": "fan_out", "max_attempts": 0, "timeout_seconds": 0, "target": ""}
-    faults = found({**bad, "children": [queue("B")], "compensate": {"kind": "join"}})
-    assert [where for where, _ in faults] == [
+    violations = found({**bad, "children": [queue("B")], "compensate": {"kind": "join"}})
+    assert [where for where, _ in violations] == [
         "a", "a", "a", "a", "compensate:a", "steps[0].children[0]"
     ]  # fmt: skip
 
@@ -206,9 +208,9 @@ def test_a_fanout_has_1_to_200_children() -> None:
 
 @pytest.mark.parametrize("steps", [None, {}, "x", 1, True])
 def test_refuses_steps_and_children_that_are_no_lists(steps: object) -> None:
-    faults = check({"steps": steps}, "flow")
-    assert [fault.step for fault in faults] == [None]
-    assert faults[0].message.startswith("steps must be a list of 1 to 200 steps, not ")
+    violations = check({"steps": steps}, "flow")
+    assert [violation.step for violation in violations] == [None]
+    assert violations[0].message.startswith("steps must be a list of 1 to 200 steps, not ")
     where, message = only(*paired(step("fanout", children=steps)))
     assert where == "a"
     assert message.startswith("children must be a list of 1 to 200 steps, not ")
@@ -216,21 +218,19 @@ def test_refuses_steps_and_children_that_are_no_lists(steps: object) -> None:
 
 @pytest.mark.parametrize("document", [None, [], "x", 1, True, float("nan"), [{"steps": []}]])
 def test_refuses_documents_that_are_no_objects(document: object) -> None:
-    faults = check(document, "flow")
-    assert [fault.step for fault in faults] == [None]
-    assert 'must be an object with "steps"' in faults[0].message
+    violations = check(document, "flow")
+    assert [violation.step for violation in violations] == [None]
+    assert 'must be an object with "steps"' in violations[0].message
 
 
 def test_refuses_a_document_without_steps_with_unknown_fields_or_an_odd_enabled() -> None:
     good = [queue("a")]
     assert check({"steps": good, "enabled": False}, "flow") == []
-    faults = check({"step": good, "name": "x", "enabled": None}, "flow")
-    assert [fault.step for fault in faults] == [None] * 4
-    for fault, start in zip(
-        faults, ('unknown field "step"', 'unknown field "name"', "enabled must", "steps must be"),
-        strict=True,
-    ):  # fmt: skip
-        assert fault.message.startswith(start)
+    violations = check({"step": good, "name": "x", "enabled": None}, "flow")
+    assert [violation.step for violation in violations] == [None] * 4
+    starts = ('unknown field "step"', 'unknown field "name"', "enabled must", "steps must be")
+    for violation, start in zip(violations, starts, strict=True):
+        assert violation.message.startswith(start)
     odd: tuple[object, ...] = (0, 1, "true", [], {})
     for enabled in odd:
         assert len(check({"steps": good, "enabled": enabled}, "flow")) == 1
@@ -258,9 +258,9 @@ def join(key: str = "j") -> dict[str, Any]:
     ],
 )
 def test_fanout_and_join_are_adjacent_pairs(steps: list[Any], wrong: list[str]) -> None:
-    faults = found(*steps)
-    assert [where for where, _ in faults] == wrong
-    assert all("fanout" in message and "join" in message for _, message in faults)
+    violations = found(*steps)
+    assert [where for where, _ in violations] == wrong
+    assert all("fanout" in message and "join" in message for _, message in violations)
 
 
 @pytest.mark.parametrize("kind", OTHERS)
@@ -286,8 +286,8 @@ def test_children_nest_one_level_only(kind: str) -> None:
 
 
 def test_a_fanout_may_not_stand_in_a_fanout() -> None:
-    faults = found(*paired(step("fanout", children=[step("fanout", "c")])))
-    assert [where for where, _ in faults] == ["c", "c"]
+    violations = found(*paired(step("fanout", children=[step("fanout", "c")])))
+    assert [where for where, _ in violations] == ["c", "c"]
 
 
 def test_a_subworkflow_may_not_start_its_own_definition() -> None:
@@ -340,12 +340,12 @@ def test_a_compensation_must_be_an_object(undo: object) -> None:
 
 def test_a_compensation_is_held_to_the_rules_of_its_kind() -> None:
     undo = {"kind": "sql", "target": "", "payload": 1, "timeout_seconds": 601, "extra": 1}
-    faults = found(*paired(step("fanout", children=[queue("c", compensate=undo)])))
-    assert [where for where, _ in faults] == ["compensate:c"] * 4
+    violations = found(*paired(step("fanout", children=[queue("c", compensate=undo)])))
+    assert [where for where, _ in violations] == ["compensate:c"] * 4
 
 
 def test_tells_every_violation_of_a_definition_in_order() -> None:
-    faults = check(
+    violations = check(
         {
             "enabled": "yes",
             "surplus": 1,
@@ -359,11 +359,11 @@ def test_tells_every_violation_of_a_definition_in_order() -> None:
         },
         "flow",
     )
-    assert [fault.step for fault in faults] == [
+    assert [violation.step for violation in violations] == [
         None, None, "steps[0]", "steps[0]", "steps[0]", "q", "q", "q", "c", "steps[2].children[1]",
         "w", "compensate:w", "a", "j",
     ]  # fmt: skip
-    assert len({fault.message for fault in faults}) == len(faults)
+    assert len({violation.message for violation in violations}) == len(violations)
 
 
 def test_a_violation_has_a_json_shape() -> None:
@@ -374,14 +374,16 @@ def test_a_violation_has_a_json_shape() -> None:
 def test_the_number_of_violations_told_is_bounded() -> None:
     surplus = {f"surplus{at}": at for at in range(100_000)}
     for bad in ({"steps": [None] * 100_000}, {"steps": [surplus]}, surplus):
-        faults = check(bad, "flow")
-        assert len(faults) == MAX_VIOLATIONS + 1
-        assert "bytes as compact JSON" in faults[-1].message
+        violations = check(bad, "flow")
+        assert len(violations) == MAX_VIOLATIONS + 1
+        assert "bytes as compact JSON" in violations[-1].message
 
 
 def test_too_many_steps_are_told_with_their_number() -> None:
-    faults = check({"steps": [None] * 100_000}, "flow")
-    assert faults[0] == Violation(None, "steps must be a list of 1 to 200 steps, not of 100,000")
+    violations = check({"steps": [None] * 100_000}, "flow")
+    assert violations[0] == Violation(
+        None, "steps must be a list of 1 to 200 steps, not of 100,000"
+    )
 
 
 def test_every_pair_of_kinds_side_by_side_is_refused_only_for_its_pairing() -> None:
@@ -389,9 +391,9 @@ def test_every_pair_of_kinds_side_by_side_is_refused_only_for_its_pairing() -> N
         first, second = step(one, "a"), step(two, "b")
         if two == "fanout":
             second["children"] = [queue("d")]
-        faults = found(first, second)
+        violations = found(first, second)
         expected = [
             *(["a"] if one == "join" or (one == "fanout" and two != "join") else []),
             *(["b"] if two == "fanout" or (two == "join" and one != "fanout") else []),
         ]
-        assert [where for where, _ in faults] == expected
+        assert [where for where, _ in violations] == expected

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from stepwell_engine.adapters.system import SystemClock
+from stepwell_engine.adapters.process.system import SystemClock
 
 
 def write_certificate(folder: Path) -> tuple[Path, Path]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from stepwell_engine.adapters.embedded.postgres import LocalPostgres
+from stepwell_engine.adapters.postgres.local import LocalPostgres
 from tests.e2e.data_api import DataApi, serving
 from tests.e2e.emulator import Emulator, running
 from tests.e2e.installation import Installation, create_reserve, install

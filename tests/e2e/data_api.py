@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from tests.loopback import Call, Reply, answering
+from tools.loopback import Call, Reply, answering
 
 CLUSTER = "arn:aws:rds:eu-west-1:123456789012:cluster:orders"
 SECRET = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:orders-a1b2c3"

@@ -20,9 +20,9 @@ import requests
 
 from infra.assembly import Place
 from infra.cloud import Cloud
-from stepwell_engine.adapters.system import SystemClock
-from stepwell_engine.core import hint as hints
-from stepwell_engine.core.hint import Hint
+from stepwell_engine.adapters.process.system import SystemClock
+from stepwell_engine.core.run import hint as hints
+from stepwell_engine.core.run.hint import Hint
 from tests.arch.sources import ROOT
 from tests.e2e.data_api import CLUSTER, SECRET
 from tests.e2e.emulator import ACCOUNT, PATIENCE, REGION, Emulator

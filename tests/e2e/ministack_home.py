@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Final
 
 import botocore.session  # type: ignore[import-untyped]
 
-from stepwell_engine.adapters.aws.dynamodb import DynamoDB, connect
-from stepwell_engine.adapters.aws.dynamodb_catalog import DynamoCatalog
-from stepwell_engine.adapters.aws.dynamodb_heads import key_of
-from stepwell_engine.adapters.aws.dynamodb_runs import DynamoRuns
-from stepwell_engine.adapters.aws.models import ControlItem, HeadItem, definition
+from stepwell_engine.adapters.dynamodb.catalog import DynamoCatalog
+from stepwell_engine.adapters.dynamodb.client import DynamoDB, connect
+from stepwell_engine.adapters.dynamodb.heads import key_of
+from stepwell_engine.adapters.dynamodb.models import ControlItem, HeadItem, definition
+from stepwell_engine.adapters.dynamodb.runs import DynamoRuns
 from stepwell_engine.adapters.memory.queues import MemoryQueues
-from stepwell_engine.adapters.system import SystemClock
-from tests.aws.moto_home import SHARDS
+from stepwell_engine.adapters.process.system import SystemClock
 from tests.e2e.emulator import REGION, ROOT_USER, Emulator
+from tools.moto_home import SHARDS
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

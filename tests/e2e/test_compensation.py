@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.e2e.installation import RESERVE, Installation, JsonObject
-from tests.scenarios.parts import answer_by_path, called, doomed, fan, hook, undone
+from tests.scenarios.parts import answer_by_path, called, compensated, doomed, fan, hook
 from tests.scenarios.receiver import Receiver
 
 pytestmark = pytest.mark.e2e
@@ -29,17 +29,17 @@ def told(installed: Installation, receiver: Receiver) -> Told:
     reserve = {"kind": "function", "target": "reserve", "payload": {"sku": "none"}}
     installed.publish(
         "undo",
-        undone(receiver, "charge"),
+        compensated(receiver, "charge"),
         *fan(
-            undone(receiver, "crm"),
-            undone(receiver, "search"),
+            compensated(receiver, "crm"),
+            compensated(receiver, "search"),
             hook(receiver, "log"),
             hook(receiver, "mail", compensate=enqueue),
             hook(receiver, "stock", compensate=reserve),
         ),
-        undone(receiver, "label"),
+        compensated(receiver, "label"),
         doomed(receiver),
-        undone(receiver, "after"),
+        compensated(receiver, "after"),
     )
     run = installed.finish("undo", installed.start("undo"))
     return Told(run, {step["key"]: step for step in run["steps"]})
@@ -81,8 +81,8 @@ def test_every_compensation_has_a_row_after_its_step(told: Told) -> None:
         ("doomed", None),
     ]
     for key, step in told.steps.items():
-        undoes = key.startswith("compensate:")
-        assert step.get("compensating", False) is undoes
+        compensates = key.startswith("compensate:")
+        assert step.get("compensating", False) is compensates
         assert step["status"] == ("failed" if key == "doomed" else "succeeded")
     assert told.steps["compensate:charge"]["attempt"] == 2
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.e2e.installation import Installation
-from tests.scenarios.parts import answer_by_path, called, doomed, statuses, undone
+from tests.scenarios.parts import answer_by_path, called, compensated, doomed, statuses
 from tests.scenarios.receiver import Receiver
 
 pytestmark = pytest.mark.e2e
@@ -15,9 +15,9 @@ def test_a_compensation_that_fails_stops_the_walk_and_is_named(
     answer_by_path(receiver, {"doomed": [500], "undo-second": [500]})
     installed.publish(
         "stuck",
-        undone(receiver, "first"),
-        undone(receiver, "second", attempts=2),
-        undone(receiver, "third"),
+        compensated(receiver, "first"),
+        compensated(receiver, "second", attempts=2),
+        compensated(receiver, "third"),
         doomed(receiver),
     )
     run = installed.finish("stuck", installed.start("stuck"))

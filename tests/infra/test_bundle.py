@@ -166,7 +166,7 @@ def test_code_is_loaded_as_it_was_compiled(
 ) -> None:
     compiler = by[name]
     layer, api, *_ = code_of(request.getfixturevalue(name))
-    modules = ["stepwell_engine.core.decide"] + ["urllib3"] * (name == "default")
+    modules = ["stepwell_engine.core.declared.decide"] + ["urllib3"] * (name == "default")
     for folder, module in [(api, "functions"), *((layer / "python", one) for one in modules)]:
         copy = tmp_path / module
         shutil.copytree(folder, copy)

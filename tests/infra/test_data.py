@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pynamodb.models import Model
 
-from stepwell_engine.adapters.aws import models
+from stepwell_engine.adapters.dynamodb import models
 from tests.infra.templates import Assembly
 
 TABLES = [("Control", models.ControlItem), ("Runs", models.HeadItem)]

@@ -90,16 +90,19 @@ def test_every_import_of_a_function_is_there(default: Assembly, layer: Path, nam
     roots = (default.asset(function["Code"]), layer / "python")
     reached = dict(reach(function["Handler"].rpartition(".")[0], roots))
     assert {module for module, path in reached.items() if path is None} == set()
-    assert {"stepwell_engine.wiring.aws", "stepwell_engine.adapters.aws.models"} <= reached.keys()
+    assert {
+        "stepwell_engine.wiring.aws",
+        "stepwell_engine.adapters.dynamodb.models",
+    } <= reached.keys()
 
 
 def test_an_import_that_is_not_there_is_found(layer: Path, tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
-    text = "import json\nimport psycopg\nfrom stepwell_engine.core.run import Head\n"
+    text = "import json\nimport psycopg\nfrom stepwell_engine.core.run.head import Head\n"
     (tmp_path / "functions" / "bad.py").write_text(text)
     reached = dict(reach("functions.bad", (tmp_path, layer / "python")))
     assert {module for module, path in reached.items() if path is None} == {"psycopg"}
-    assert "stepwell_engine.core.run" in reached
+    assert "stepwell_engine.core.run.head" in reached
 
 
 def reach(start: str, roots: tuple[Path, Path]) -> Iterator[tuple[str, Path | None]]:

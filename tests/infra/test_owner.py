@@ -12,13 +12,13 @@ from moto import mock_aws
 from infra import owner
 from infra.cloud import Cloud, connect
 from infra.owner import LONGEST
-from stepwell_engine.adapters.aws.dynamodb import DynamoDB
-from stepwell_engine.adapters.aws.dynamodb import connect as connect_tables
-from stepwell_engine.adapters.aws.dynamodb_catalog import DynamoCatalog
-from stepwell_engine.adapters.aws.models import ControlItem, definition
-from stepwell_engine.adapters.system import RandomIds, SystemClock
+from stepwell_engine.adapters.dynamodb.catalog import DynamoCatalog
+from stepwell_engine.adapters.dynamodb.client import DynamoDB
+from stepwell_engine.adapters.dynamodb.client import connect as connect_tables
+from stepwell_engine.adapters.dynamodb.models import ControlItem, definition
+from stepwell_engine.adapters.process.system import RandomIds, SystemClock
 from stepwell_engine.limits import DAY
-from stepwell_engine.service.identity import Identity, Permission, Role
+from stepwell_engine.service.projects.identity import Identity, Permission, Role
 
 REGION = "eu-west-1"
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from stepwell_engine.adapters.aws.models import DueRuns, RunsOfWorkflow
+from stepwell_engine.adapters.dynamodb.models import DueRuns, RunsOfWorkflow
 from tests.infra.synthesize import CHOSEN
 from tests.infra.templates import Assembly, Template, actions, arn_of, listed, resources, statements
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell_engine.adapters.embedded.hints import Hint, ProcessDispatcher
-from stepwell_engine.adapters.system import SystemClock
+from stepwell_engine.adapters.process.hints import Hint, ProcessDispatcher
+from stepwell_engine.adapters.process.system import SystemClock
 from stepwell_engine.limits import MAX_HINT_DELAY
 
 

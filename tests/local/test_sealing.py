@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepwell_engine.adapters.embedded.sealing import SealedSecrets, create_key, read_key
+from stepwell_engine.adapters.secrets.sealed import SealedSecrets, create_key, read_key
 from stepwell_engine.errors import StoreError
 
 KEY = bytes(range(32))

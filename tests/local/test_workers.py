@@ -11,8 +11,8 @@ import pytest
 from local import workers as subject
 from local.workers import Workers
 from stepwell_engine.errors import StoreError, Unavailable
-from stepwell_engine.service.advance import Advance
-from stepwell_engine.service.sweep import Sweep
+from stepwell_engine.service.worker.advance import Advance
+from stepwell_engine.service.worker.sweep import Sweep
 from stepwell_engine.settings.embedded import Settings
 from stepwell_engine.wiring.embedded import Home, embedded
 

@@ -10,21 +10,21 @@ import pytest
 from stepwell_engine import limits
 from stepwell_engine.adapters.memory.catalog import MemoryCatalog
 from stepwell_engine.adapters.memory.runs import MemoryRuns
-from stepwell_engine.core import jsonvalue
-from stepwell_engine.core.definition import ACTION_KINDS
-from stepwell_engine.core.outcome import Act, Failed, Outcome, Succeeded
-from stepwell_engine.core.run import Blob, Head
+from stepwell_engine.core.declared.definition import ACTION_KINDS
+from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome, Succeeded
+from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.errors import Problem
-from stepwell_engine.ports import Done, Written
-from stepwell_engine.service.advance import Advance
-from stepwell_engine.service.controls import Controls
-from stepwell_engine.service.definitions import Workflows
-from stepwell_engine.service.progress import StepRow
-from stepwell_engine.service.queries import Queries
-from stepwell_engine.service.records import journal_of
-from stepwell_engine.service.starts import Starts
+from stepwell_engine.ports import Done, StepRunner, Written
+from stepwell_engine.service.projects.definitions import Workflows
+from stepwell_engine.service.runs.controls import Controls
+from stepwell_engine.service.runs.progress import StepRow
+from stepwell_engine.service.runs.queries import Queries
+from stepwell_engine.service.runs.records import journal_of
+from stepwell_engine.service.runs.starts import Starts
+from stepwell_engine.service.worker.advance import Advance
 from tests.model.story import Bounds, Event, History, Path, Row, Scenario
-from tests.model.timeline import ACT, EPOCH, WORKER, Crews, Order, Timeline
+from tests.model.timeline import ACT, EPOCH, WORKER, Order, TaskGroups, Timeline
 
 PROJECT: Final = "demo"
 NO_RUN: Final[Path] = (("there is no such run", 0),)
@@ -32,7 +32,7 @@ NO_RUN: Final[Path] = (("there is no such run", 0),)
 SMALL: Final = {
     "INLINE_OUTPUT": 40,
     "INLINE_INPUT": 20,
-    "INLINE_MAIL": 60,
+    "INLINE_MESSAGE": 60,
     "COMPRESS_ABOVE": 400,
     "PAGE_ABOVE": 300,
 }
@@ -61,9 +61,9 @@ class Stage:
             assert published.version == 1
             if workflow.state == "disabled":
                 workflows.set_enabled(PROJECT, name, False)
-        performers = dict.fromkeys(ACTION_KINDS, self)
-        crews = Crews(self.time)
-        self._advance = Advance(self.runs, workflows, performers, crews, self, self.time, self)
+        runners: dict[str, StepRunner] = dict.fromkeys(ACTION_KINDS, self)
+        task_groups = TaskGroups(self.time)
+        self._advance = Advance(self.runs, workflows, runners, task_groups, self, self.time, self)
         self._starts = Starts(self.runs, workflows, self, self.time, self)
         self._controls = Controls(self.runs, workflows, self, self.time, self)
         self._queries = Queries(self.runs, workflows, self.time)
@@ -96,13 +96,13 @@ class Stage:
         assert 0 <= delay <= limits.MAX_HINT_DELAY
         self._visit(run_id, self.time.at + delay)
 
-    def perform(self, act: Act) -> Outcome:
-        assert act.effect_id == f"{act.run_id}:{act.step}"
-        path = self.paths[act.run_id]
-        self.attempts[act.run_id].append((self.time.at - EPOCH, act.step, act.attempt))
+    def run(self, attempt: Attempt) -> Outcome:
+        assert attempt.idempotency_key == f"{attempt.run_id}:{attempt.step}"
+        path = self.paths[attempt.run_id]
+        self.attempts[attempt.run_id].append((self.time.at - EPOCH, attempt.step, attempt.number))
         launch = path[-1][1] if path else 1
-        tried = self.scenario.script(act.workflow, launch, act.step, act.attempt)
-        assert tried.takes <= act.timeout
+        tried = self.scenario.script(attempt.workflow, launch, attempt.step, attempt.number)
+        assert tried.takes <= attempt.timeout
         if tried.takes:
             self.time.pause(self.time.at + tried.takes, (-len(path), ACT))
         if tried.error is None:
@@ -121,7 +121,7 @@ class Stage:
         self._advance.run(run_id, PROJECT, self._budget)
         head = self.head(run_id)
         # The tick, which knows the truth only.
-        if head.wake_at is not None and head.token is None and head.wake_at > self.time.at:
+        if head.wake_at is not None and head.lease_token is None and head.wake_at > self.time.at:
             self._visit(run_id, head.wake_at)
 
     def _order(self, run_id: str) -> Order:
@@ -159,7 +159,7 @@ class Stage:
         head = self.head(run_id)
         detail = self._queries.detail(PROJECT, head.workflow, run_id)
         assert detail.steps_cursor is None
-        assert (head.owes, head.token, head.wake_at) == (False, None, None)
+        assert (head.notify_pending, head.lease_token, head.wake_at) == (False, None, None)
         return History(
             started=head.created_at - EPOCH,
             ended=(head.ended_at or 0) - EPOCH,

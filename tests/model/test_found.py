@@ -32,7 +32,7 @@ def play(
 ) -> dict[Path, History]:
     """The engine's histories; `tries` by step key, alone or with `#` and the attempt."""
 
-    def script(workflow: str, launch: int, key: str, attempt: int) -> Try:
+    def script(workflow: str, start: int, key: str, attempt: int) -> Try:
         return tries.get(f"{key}#{attempt}", tries.get(key, Try(output="1")))
 
     documents = {name: Workflow({"steps": steps}) for name, steps in workflows.items()}

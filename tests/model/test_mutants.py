@@ -11,18 +11,20 @@ from typing import Final, NamedTuple
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from stepwell_engine.core import (
+from stepwell_engine.core.declared import (
+    actions,
     compensate,
     decide,
-    effects,
     fanout,
-    retry,
     settle,
     subworkflow,
     transitions,
     waits,
 )
-from stepwell_engine.service import children, controls, hold, records
+from stepwell_engine.core.run import retry
+from stepwell_engine.core.run import transitions as run_transitions
+from stepwell_engine.service.runs import children, controls, records
+from stepwell_engine.service.worker import leased_run
 from tests.model.agreement import Disagreement, compare
 from tests.model.scenarios import scenarios
 from tests.model.story import Scenario
@@ -45,15 +47,20 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
     "compensations run forwards": (
         "saga",
         (
-            Edit(compensate, "unwind", "= journal.position - 1 if", "= 0 if"),
-            Edit(compensate, "unwind", "while index >= 0:", "while index < journal.position:"),
-            Edit(compensate, "unwind", "index -= 1", "index += 1"),
-            Edit(compensate, "finish_compensation", "undo=index - 1", "undo=index + 1"),
+            Edit(compensate, "compensate", "= journal.position - 1 if", "= 0 if"),
+            Edit(compensate, "compensate", "while index >= 0:", "while index < journal.position:"),
+            Edit(compensate, "compensate", "index -= 1", "index += 1"),
+            Edit(
+                compensate,
+                "finish_compensation",
+                "compensating=index - 1",
+                "compensating=index + 1",
+            ),
         ),
     ),
     "the failed step is undone too": (
         "saga",
-        [Edit(compensate, "unwind", "= journal.position - 1 if", "= journal.position if")],
+        [Edit(compensate, "compensate", "= journal.position - 1 if", "= journal.position if")],
     ),
     "children of the fan-out that failed are not undone": (
         "saga",
@@ -61,7 +68,7 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
             Edit(
                 compensate,
                 "_succeeded",
-                "return bool(journal.done & bit(top, step))",
+                "return bool(journal.children_done & bit(top, step))",
                 "return False",
             )
         ],
@@ -72,9 +79,10 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
             Edit(
                 settle,
                 "settle",
-                "if attempts_left(_step(definition, act), record, outcome):",
-                "if attempts_left(_step(definition, act), record, outcome) and not any(\n"
-                "            one.ordinal != act.ordinal and one.next_at for one in journal.open\n"
+                "if attempts_left(_step(definition, attempt), record, outcome):",
+                "if attempts_left(_step(definition, attempt), record, outcome) "
+                "and not any(\n            one.ordinal != attempt.ordinal "
+                "and one.next_at for one in journal.open\n"
                 "        ):",
             )
         ],
@@ -100,11 +108,11 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
     ),
     "nine children at once": (
         "fanout",
-        [Edit(effects, "attempt_all", "room = at_once", "room = 1 + at_once")],
+        [Edit(actions, "attempt_all", "room = at_once", "room = 1 + at_once")],
     ),
     "siblings in flight are not waited for": (
         "fanout",
-        [Edit(fanout, "join", "if scene.flying:", "if not scene:")],
+        [Edit(fanout, "join", "if context.in_flight:", "if not context:")],
     ),
     "a large output is worth a retry": (
         "steps",
@@ -135,16 +143,16 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
             Edit(
                 waits,
                 "wait_for_signal",
-                "    if scene.now < ends(opened):\n",
-                "    if scene.now < ends(opened):\n"
-                "        opened = replace(opened, next_at=scene.now + step.timeout)\n"
+                "    if context.now < ends(opened):\n",
+                "    if context.now < ends(opened):\n"
+                "        opened = replace(opened, next_at=context.now + step.timeout)\n"
                 "        journal = record_open(journal, opened)\n",
             )
         ],
     ),
     "the newest signal is taken first": (
         "signals",
-        [Edit(waits, "_oldest", "in mail.items()", "in reversed(mail.items())")],
+        [Edit(waits, "_oldest", "in inbox.items()", "in reversed(inbox.items())")],
     ),
     "a signal is not consumed": (
         "signals",
@@ -156,8 +164,8 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
             Edit(
                 subworkflow,
                 "subworkflow",
-                "letter = scene.mail.get(child)",
-                "letter = next(iter(scene.mail.values()), None)",
+                "message = context.inbox.get(child)",
+                "message = next(iter(context.inbox.values()), None)",
             ),
             Edit(decide, "_stale", "key not in awaited", "awaited is None"),
         ],
@@ -175,7 +183,7 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
         [
             Edit(
                 children,
-                "Children.abandon",
+                "Children.cancel",
                 "    head = self._stop(child, now)",
                 "    head = None",
             )
@@ -191,16 +199,23 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
     ),
     "a cancel is not seen before a child's next attempt": (
         "cancel",
-        [Edit(hold, "Hold._perform", "if acts and self._waited:", "if not self:")],
+        [
+            Edit(
+                leased_run,
+                "LeasedRun._start_attempts",
+                "if attempts and self._waited:",
+                "if not self:",
+            )
+        ],
     ),
     "an attempt more than the ceiling": (
         "ceiling",
         [
             Edit(
-                effects,
+                actions,
                 "attempt_all",
-                "if journal.attempts + len(scene.flying) >= limits.MAX_RUN_ATTEMPTS:",
-                "if journal.attempts + len(scene.flying) > limits.MAX_RUN_ATTEMPTS:",
+                "if journal.attempts + len(context.in_flight) >= limits.MAX_RUN_ATTEMPTS:",
+                "if journal.attempts + len(context.in_flight) > limits.MAX_RUN_ATTEMPTS:",
             )
         ],
     ),
@@ -210,7 +225,7 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
     ),
     "the ceiling unwinds the run": (
         "ceiling",
-        [Edit(transitions, "fail_run", "code, None)", "code, 0)")],
+        [Edit(run_transitions, "fail_run", "code, None)", "code, 0)")],
     ),
 }
 

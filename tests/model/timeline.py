@@ -70,7 +70,7 @@ class Timeline:
         raise Endless
 
 
-class Crew:
+class TaskGroup:
     """The Crew port on greenlets."""
 
     def __init__(self, timeline: Timeline) -> None:
@@ -113,12 +113,12 @@ class Crew:
             worker.switch()
 
 
-class Crews:
+class TaskGroups:
     """The Crews port."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
 
-    def open(self) -> Crew:
+    def open(self) -> TaskGroup:
         """A crew of the worker whose turn it is."""
-        return Crew(self._timeline)
+        return TaskGroup(self._timeline)

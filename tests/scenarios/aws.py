@@ -10,22 +10,22 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final
 
-from functions.api.app import build
 from functions.executor import batch
 from functions.tick import sweep
-from stepwell_engine.adapters.aws.dynamodb_heads import key_of
-from stepwell_engine.adapters.aws.models import HeadItem
-from stepwell_engine.adapters.embedded.postgres import LocalPostgres
-from stepwell_engine.core.run import Mail
+from stepwell_engine.adapters.dynamodb.heads import key_of
+from stepwell_engine.adapters.dynamodb.models import HeadItem
+from stepwell_engine.adapters.postgres.local import LocalPostgres
+from stepwell_engine.api.app import build
+from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.limits import DAY, MINUTE, SECOND
-from stepwell_engine.service.identity import Role
-from stepwell_engine.service.progress import iso
-from stepwell_engine.wiring.aws import ABILITIES, aws
+from stepwell_engine.service.projects.identity import Role
+from stepwell_engine.service.runs.progress import iso
+from stepwell_engine.wiring.aws import CAPABILITIES, aws
+from tests.api.events import event
 from tests.aws.installation import HINTS, PREFIX, clients, endpoint, installed, waiting
-from tests.aws.moto_home import RUNS, client, table
 from tests.e2e.data_api import DATABASE, serving
-from tests.functions.events import event
 from tests.scenarios.homes import Answer, Home, StoryClock
+from tools.moto_home import RUNS, client, table
 
 RETENTION: Final = DAY  # of hints
 LIFE: Final = 900_000  # ms that an executor has
@@ -119,12 +119,14 @@ class AwsHome(Home):
 
     def signal_often(self, workflow: str, run_id: str, signal: str, times: int) -> None:
         """Leave the mailbox as so many requests would, which take moto minutes."""
-        letters = {str(n): Mail("signal", signal, self.clock.at, b"null") for n in range(times)}
+        letters = {
+            str(n): InboxMessage("signal", signal, self.clock.at, b"null") for n in range(times)
+        }
         client().update_item(
             TableName=RUNS,
             Key=key_of(run_id),
             UpdateExpression="SET m = :mail",
-            ExpressionAttributeValues={":mail": {"M": HeadItem.mail.serialize(letters)}},
+            ExpressionAttributeValues={":mail": {"M": HeadItem.inbox.serialize(letters)}},
         )
 
     def messages(self, queue: str) -> list[Any]:
@@ -159,7 +161,7 @@ class AwsHome(Home):
             for item in items.values() if isinstance(items, dict) else [items]:
                 wake_at = item.attrs.get("w")
                 if wake_at is not None:
-                    seen_at = int(wake_at.value) - ABILITIES.look_ahead
+                    seen_at = int(wake_at.value) - CAPABILITIES.look_ahead
                     # What a tick has seen, the next one sees again.
                     yield seen_at if seen_at > self.clock.at else self.clock.at + MINUTE
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from functions.api.app import build
+from stepwell_engine.api.app import build
 from stepwell_engine.limits import DAY, SECOND
-from stepwell_engine.service.identity import Role
+from stepwell_engine.service.projects.identity import Role
 from stepwell_engine.settings.embedded import Settings
 from stepwell_engine.wiring.embedded import embedded
-from tests.functions.events import event
+from tests.api.events import event
 from tests.open_files import open_in
 
 START: Final = 1_790_000_000_000

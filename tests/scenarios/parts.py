@@ -12,7 +12,7 @@ def hook(receiver: Receiver, key: str, **fields: Any) -> JsonObject:
     return {"key": key, "kind": "webhook", "target": f"{receiver.url}/{key}", **fields}
 
 
-def undone(receiver: Receiver, key: str, attempts: int = 3, **fields: Any) -> JsonObject:
+def compensated(receiver: Receiver, key: str, attempts: int = 3, **fields: Any) -> JsonObject:
     """A webhook that is undone by another, to the path `undo-<key>`."""
     undo = {"kind": "webhook", "target": f"{receiver.url}/undo-{key}", "max_attempts": attempts}
     return hook(receiver, key, compensate=undo, **fields)

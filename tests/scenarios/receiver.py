@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tests.loopback import Call, Reply, answering
+from tools.loopback import Call, Reply, answering
 
 __all__ = ["Call", "Receiver", "Reply", "receiving"]
 

@@ -4,13 +4,13 @@ import pytest
 
 from stepwell_engine.limits import DAY
 from tests.scenarios.homes import Home
-from tests.scenarios.parts import answer_by_path, called, cancel, doomed, statuses, undone
+from tests.scenarios.parts import answer_by_path, called, cancel, compensated, doomed, statuses
 from tests.scenarios.receiver import Call, Receiver, Reply
 
 
 @pytest.fixture
 def steps(receiver: Receiver) -> list[dict[str, object]]:
-    return [undone(receiver, "a"), undone(receiver, "b"), doomed(receiver)]
+    return [compensated(receiver, "a"), compensated(receiver, "b"), doomed(receiver)]
 
 
 def stays(home: Home, run_id: str) -> dict[str, object]:
@@ -67,7 +67,7 @@ def test_a_compensation_in_flight_is_recorded_and_the_walk_goes_no_further(
 
 def test_a_cancelled_run_is_not_rolled_back(home: Home, receiver: Receiver) -> None:
     nap = {"key": "nap", "kind": "sleep", "sleep_for": "1h"}
-    home.publish("order", undone(receiver, "a"), nap)
+    home.publish("order", compensated(receiver, "a"), nap)
     run_id = home.start("order")
     home.drain()
     cancel(home, "order", run_id)

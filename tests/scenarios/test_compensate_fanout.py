@@ -3,7 +3,7 @@
 import threading
 
 from tests.scenarios.homes import Home
-from tests.scenarios.parts import answer_by_path, called, doomed, fan, hook, statuses, undone
+from tests.scenarios.parts import answer_by_path, called, compensated, doomed, fan, hook, statuses
 from tests.scenarios.receiver import Call, Receiver, Reply
 
 
@@ -18,19 +18,19 @@ def test_the_children_of_a_joined_fanout_are_undone_together(
         return Reply(500 if request.path == "/doomed" else 200)
 
     receiver.answer = answer
-    children = [undone(receiver, f"c{n}") for n in range(3)]
+    children = [compensated(receiver, f"c{n}") for n in range(3)]
     home.publish(
         "order",
-        undone(receiver, "first"),
+        compensated(receiver, "first"),
         *fan(*children, hook(receiver, "log")),
         doomed(receiver),
     )
     run_id = home.start("order")
     run = home.finish("order", run_id)
     assert run["compensation"] == {"state": "compensated"}
-    undoing = called(receiver)[6:]
-    assert sorted(undoing[:3]) == ["undo-c0", "undo-c1", "undo-c2"]
-    assert undoing[3:] == ["undo-first"]
+    compensating = called(receiver)[6:]
+    assert sorted(compensating[:3]) == ["undo-c0", "undo-c1", "undo-c2"]
+    assert compensating[3:] == ["undo-first"]
     assert "compensate:log" not in statuses(run)
     undo = home.step("order", run_id, "compensate:c1")
     assert (undo["parent_step_id"], undo["compensating"]) == ("all", True)
@@ -42,8 +42,8 @@ def test_the_siblings_of_a_failed_child_are_undone_and_the_failed_one_is_not(
     answer_by_path(receiver, {"bad": [500]})
     home.publish(
         "order",
-        undone(receiver, "first"),
-        *fan(undone(receiver, "good"), undone(receiver, "bad", max_attempts=2)),
+        compensated(receiver, "first"),
+        *fan(compensated(receiver, "good"), compensated(receiver, "bad", max_attempts=2)),
     )
     run = home.finish("order", home.start("order"))
     assert run["compensation"] == {"state": "compensated"}
@@ -64,7 +64,9 @@ def test_a_sibling_that_succeeds_late_is_undone_too(home: Home, receiver: Receiv
         return Reply()
 
     receiver.answer = answer
-    home.publish("order", *fan(undone(receiver, "late"), undone(receiver, "bad", max_attempts=1)))
+    home.publish(
+        "order", *fan(compensated(receiver, "late"), compensated(receiver, "bad", max_attempts=1))
+    )
     run = home.finish("order", home.start("order"))
     assert statuses(run) == {
         "all": "succeeded",
@@ -78,7 +80,7 @@ def test_a_sibling_that_succeeds_late_is_undone_too(home: Home, receiver: Receiv
 
 def test_children_that_never_ended_well_are_not_undone(home: Home, receiver: Receiver) -> None:
     answer_by_path(receiver, {"bad": [500], "busy": [503]})
-    children = [undone(receiver, "busy"), undone(receiver, "bad", max_attempts=1)]
+    children = [compensated(receiver, "busy"), compensated(receiver, "bad", max_attempts=1)]
     home.publish("order", *fan(*children))
     run = home.finish("order", home.start("order"))
     assert statuses(run)["busy"] == "cancelled"

@@ -6,11 +6,11 @@ from tests.scenarios.parts import (
     await_signal,
     call,
     called,
+    compensated,
     doomed,
     hook,
     nap,
     statuses,
-    undone,
 )
 from tests.scenarios.receiver import Receiver
 
@@ -23,12 +23,12 @@ def test_the_walk_goes_backwards_from_the_step_before_the_one_that_failed(
     answer_by_path(receiver, {"ship": [500]})
     home.publish(
         "order",
-        undone(receiver, "charge"),
+        compensated(receiver, "charge"),
         hook(receiver, "log"),
         nap("1s"),
-        undone(receiver, "reserve"),
-        undone(receiver, "ship", max_attempts=2),
-        undone(receiver, "after"),
+        compensated(receiver, "reserve"),
+        compensated(receiver, "ship", max_attempts=2),
+        compensated(receiver, "after"),
     )
     run_id = home.start("order")
     run = home.finish("order", run_id)
@@ -58,7 +58,7 @@ def test_the_walk_goes_backwards_from_the_step_before_the_one_that_failed(
 
 def test_a_compensated_run_is_a_failed_run(home: Home, receiver: Receiver) -> None:
     answer_by_path(receiver, {"doomed": [500]})
-    home.publish("order", undone(receiver, "charge"), doomed(receiver))
+    home.publish("order", compensated(receiver, "charge"), doomed(receiver))
     run = home.finish("order", home.start("order"))
     assert (run["status"], run["cursor"]) == ("failed", 1)
     assert run["compensation"] == {"state": "compensated"}
@@ -68,7 +68,7 @@ def test_a_compensated_run_is_a_failed_run(home: Home, receiver: Receiver) -> No
 
 def test_the_output_of_a_compensation_is_not_the_runs(home: Home, receiver: Receiver) -> None:
     answer_by_path(receiver, {"doomed": [500], "undo-charge": [202]})
-    home.publish("order", undone(receiver, "charge"), doomed(receiver))
+    home.publish("order", compensated(receiver, "charge"), doomed(receiver))
     run_id = home.start("order")
     run = home.finish("order", run_id)
     undo = home.step("order", run_id, "compensate:charge")
@@ -87,14 +87,14 @@ def test_a_compensation_is_a_step_with_attempts_and_backoff_of_its_own(
     home: Home, receiver: Receiver
 ) -> None:
     answer_by_path(receiver, {"doomed": [500], "undo-charge": [500, 500, 200]})
-    home.publish("order", undone(receiver, "charge", attempts=4), doomed(receiver))
+    home.publish("order", compensated(receiver, "charge", attempts=4), doomed(receiver))
     run_id = home.start("order")
     home.drain()
-    unwinding = home.run("order", run_id)
-    assert unwinding["status"] == "pending"
-    assert unwinding["compensation"] == {"state": "compensating", "step": "charge"}
-    assert unwinding["reason"].startswith("retrying the compensation of step charge at ")
-    assert unwinding["reason"].endswith("attempt 2 of 4")
+    compensating = home.run("order", run_id)
+    assert compensating["status"] == "pending"
+    assert compensating["compensation"] == {"state": "compensating", "step": "charge"}
+    assert compensating["reason"].startswith("retrying the compensation of step charge at ")
+    assert compensating["reason"].endswith("attempt 2 of 4")
     undo = home.step("order", run_id, "compensate:charge")
     assert (undo["status"], undo["attempt"], undo["max_attempts"]) == ("retrying", 1, 4)
 
@@ -107,7 +107,7 @@ def test_every_attempt_of_a_compensation_carries_the_same_id(
     home: Home, receiver: Receiver
 ) -> None:
     answer_by_path(receiver, {"doomed": [500], "undo-charge": [500, 200]})
-    home.publish("order", undone(receiver, "charge"), doomed(receiver))
+    home.publish("order", compensated(receiver, "charge"), doomed(receiver))
     run_id = home.start("order")
     home.finish("order", run_id)
     ids = [request.headers["webhook-id"] for request in receiver.at("/undo-charge")]
@@ -115,7 +115,7 @@ def test_every_attempt_of_a_compensation_carries_the_same_id(
 
 
 def test_a_wait_that_expires_is_unwound_too(home: Home, receiver: Receiver) -> None:
-    home.publish("order", undone(receiver, "charge"), await_signal(timeout_seconds=60))
+    home.publish("order", compensated(receiver, "charge"), await_signal(timeout_seconds=60))
     run = home.finish("order", home.start("order"))
     assert run["compensation"] == {"state": "compensated"}
     assert called(receiver) == ["charge", "undo-charge"]
@@ -126,7 +126,7 @@ def test_a_subworkflow_undoes_the_parents_step_and_not_the_child(
 ) -> None:
     answer_by_path(receiver, {"doomed": [500]})
     undo = {"kind": "webhook", "target": f"{receiver.url}/undo-call"}
-    home.publish("fulfil", undone(receiver, "pick"))
+    home.publish("fulfil", compensated(receiver, "pick"))
     home.publish("order", call("fulfil", compensate=undo), doomed(receiver))
     run_id = home.start("order")
     run = home.finish("order", run_id)

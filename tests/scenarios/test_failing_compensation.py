@@ -1,7 +1,7 @@
 """A compensation that fails for good stops the walk there: that is the state for a human."""
 
 from tests.scenarios.homes import Home
-from tests.scenarios.parts import answer_by_path, called, doomed, fan, statuses, undone
+from tests.scenarios.parts import answer_by_path, called, compensated, doomed, fan, statuses
 from tests.scenarios.receiver import Receiver
 
 
@@ -11,9 +11,9 @@ def test_the_walk_stops_at_the_step_that_could_not_be_undone(
     answer_by_path(receiver, {"doomed": [500], "undo-b": [500]})
     home.publish(
         "order",
-        undone(receiver, "a"),
-        undone(receiver, "b", attempts=2),
-        undone(receiver, "c"),
+        compensated(receiver, "a"),
+        compensated(receiver, "b", attempts=2),
+        compensated(receiver, "c"),
         doomed(receiver),
     )
     run_id = home.start("order")
@@ -30,8 +30,8 @@ def test_the_walk_stops_at_the_step_that_could_not_be_undone(
 
 def test_a_child_that_could_not_be_undone_is_named(home: Home, receiver: Receiver) -> None:
     answer_by_path(receiver, {"doomed": [500], "undo-bad": [500]})
-    children = [undone(receiver, "good"), undone(receiver, "bad", attempts=1)]
-    home.publish("order", undone(receiver, "first"), *fan(*children), doomed(receiver))
+    children = [compensated(receiver, "good"), compensated(receiver, "bad", attempts=1)]
+    home.publish("order", compensated(receiver, "first"), *fan(*children), doomed(receiver))
     run = home.finish("order", home.start("order"))
     assert run["compensation"] == {"state": "failed", "step": "bad"}
     shown = statuses(run)

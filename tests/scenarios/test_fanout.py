@@ -47,16 +47,16 @@ def test_eight_children_are_in_flight_together_and_never_more(
 ) -> None:
     together = threading.Barrier(AT_ONCE)
     lock = threading.Lock()
-    flying: set[str] = set()
+    in_flight: set[str] = set()
     most: list[int] = []
 
     def answer(request: Call) -> Reply:
         with lock:
-            flying.add(request.path)
-            most.append(len(flying))
+            in_flight.add(request.path)
+            most.append(len(in_flight))
         together.wait(30)  # nobody is answered before eight are there
         with lock:
-            flying.remove(request.path)
+            in_flight.remove(request.path)
         return Reply()
 
     receiver.answer = answer

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from stepwell_engine.settings.embedded import Settings
 from tests.scenarios.homes import START, EmbeddedHome, Home
-from tests.scenarios.parts import answer_by_path, called, doomed, fan, hook, nap, undone
+from tests.scenarios.parts import answer_by_path, called, compensated, doomed, fan, hook, nap
 from tests.scenarios.receiver import Receiver
 
 
@@ -39,9 +39,9 @@ def test_a_rollback_goes_on_where_it_stood(tmp_path: Path, receiver: Receiver) -
     home = EmbeddedHome(Settings(data=tmp_path))
     home.publish(
         "order",
-        undone(receiver, "a"),
-        undone(receiver, "b"),
-        *fan(undone(receiver, "c")),
+        compensated(receiver, "a"),
+        compensated(receiver, "b"),
+        *fan(compensated(receiver, "c")),
         doomed(receiver),
     )
     run_id = home.start("order")

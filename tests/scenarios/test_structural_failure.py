@@ -4,7 +4,7 @@ import pytest
 
 from stepwell_engine import limits
 from tests.scenarios.homes import Home
-from tests.scenarios.parts import answer_by_path, called, doomed, hook, statuses, undone
+from tests.scenarios.parts import answer_by_path, called, compensated, doomed, hook, statuses
 from tests.scenarios.receiver import Receiver
 
 
@@ -12,7 +12,9 @@ def test_the_step_ceiling_ends_a_run_without_undoing_anything(
     home: Home, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "MAX_RUN_ATTEMPTS", 2)
-    home.publish("order", undone(receiver, "a"), undone(receiver, "b"), hook(receiver, "c"))
+    home.publish(
+        "order", compensated(receiver, "a"), compensated(receiver, "b"), hook(receiver, "c")
+    )
     run = home.finish("order", home.start("order"))
     assert (run["status"], run["compensation"]) == ("failed", {"state": "none"})
     assert "has executed 2 attempts" in run["last_error"]
@@ -24,7 +26,9 @@ def test_the_ceiling_itself_may_be_reached(
     home: Home, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "MAX_RUN_ATTEMPTS", 3)
-    home.publish("order", undone(receiver, "a"), undone(receiver, "b"), hook(receiver, "c"))
+    home.publish(
+        "order", compensated(receiver, "a"), compensated(receiver, "b"), hook(receiver, "c")
+    )
     assert home.finish("order", home.start("order"))["status"] == "succeeded"
 
 
@@ -33,7 +37,7 @@ def test_a_rollback_that_meets_the_ceiling_stops_there(
 ) -> None:
     monkeypatch.setattr(limits, "MAX_RUN_ATTEMPTS", 4)
     answer_by_path(receiver, {"doomed": [500]})
-    home.publish("order", undone(receiver, "a"), undone(receiver, "b"), doomed(receiver))
+    home.publish("order", compensated(receiver, "a"), compensated(receiver, "b"), doomed(receiver))
     run = home.finish("order", home.start("order"))
     assert run["status"] == "failed"
     assert run["compensation"] == {"state": "failed", "step": "a"}

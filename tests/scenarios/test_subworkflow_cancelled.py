@@ -1,13 +1,13 @@
 """A child that somebody cancelled is never tried again."""
 
 from tests.scenarios.homes import Home
-from tests.scenarios.parts import call, cancel, nap, runs_of, states_of, undone
+from tests.scenarios.parts import call, cancel, compensated, nap, runs_of, states_of
 from tests.scenarios.receiver import Receiver
 
 
 def test_a_cancelled_child_fails_its_parent_at_once(home: Home, receiver: Receiver) -> None:
     home.publish("fulfil", nap("1h"))
-    home.publish("order", undone(receiver, "pay"), call("fulfil", max_attempts=5))
+    home.publish("order", compensated(receiver, "pay"), call("fulfil", max_attempts=5))
     run_id = home.start("order")
     home.drain()
     (child_id,) = runs_of(home, "fulfil")

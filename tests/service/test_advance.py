@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.core.definition import Definition, Kind, Step
-from stepwell_engine.core.outcome import Act
-from stepwell_engine.core.run import Head, Status, StepStatus
+from stepwell_engine.core.declared.definition import Definition, Kind, Step
+from stepwell_engine.core.run.attempt import Attempt
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.errors import NewerFormat, Problem
 from stepwell_engine.ports import Done
-from stepwell_engine.service.sweep import Sweep
+from stepwell_engine.service.worker.sweep import Sweep
 from tests.service.world import START, World, void
 
 
@@ -27,7 +28,7 @@ def test_quick_steps_cost_one_claim_and_one_write_each() -> None:
     head = world.turn(world.start())
     assert head.status is Status.SUCCEEDED
     assert len(world.runs.seen) == 5
-    assert (head.commit, head.token, head.wake_at) == (5, None, None)
+    assert (head.commit_seq, head.lease_token, head.wake_at) == (5, None, None)
     assert head.ended_at == world.clock.at
 
 
@@ -36,8 +37,8 @@ def test_a_run_whose_lease_is_in_force_is_left_alone() -> None:
     run_id = world.start()
     world.runs.claim(run_id, "other", world.clock.at, world.clock.at + limits.LEASE)
     world.clock.at += limits.LEASE + limits.CLOCK_MARGIN
-    assert world.turn(run_id).token == "other"
-    assert world.acts == []
+    assert world.turn(run_id).lease_token == "other"
+    assert world.attempts == []
 
 
 @pytest.mark.parametrize(("early", "hinted"), [(2_001, False), (2_000, True), (-2_000, True)])
@@ -63,10 +64,10 @@ def test_an_expired_lease_is_taken_after_the_margin_and_counted_as_lost() -> Non
     world.runs.claim(run_id, "dead", world.clock.at, world.clock.at + limits.LEASE)
     world.clock.at += limits.LEASE + limits.CLOCK_MARGIN + 1
     seen: list[int] = []
-    world.during = lambda _: seen.append(world.head(run_id).lost)
+    world.during = lambda _: seen.append(world.head(run_id).lost_leases)
     assert world.turn(run_id).status is Status.SUCCEEDED
     assert seen == [1, 0]
-    assert world.acts[0].attempt == 1
+    assert world.attempts[0].number == 1
 
 
 def test_a_step_that_loses_its_worker_five_times_fails() -> None:
@@ -75,31 +76,31 @@ def test_a_step_that_loses_its_worker_five_times_fails() -> None:
     for worker in range(6):
         world.runs.claim(run_id, f"dead-{worker}", world.clock.at, world.clock.at + limits.LEASE)
         world.clock.at += limits.LEASE + limits.CLOCK_MARGIN + 1
-    assert world.head(run_id).lost == 5
+    assert world.head(run_id).lost_leases == 5
     assert world.turn(run_id).status is Status.FAILED
     assert world.journal(run_id).records[0].code == "worker_lost"
-    assert world.acts == []
+    assert world.attempts == []
 
 
 def test_a_stale_worker_writes_nothing_and_stops() -> None:
     world = two_actions()
     run_id = world.start()
 
-    def lose_the_lease(act: Act) -> None:
+    def lose_the_lease(attempt: Attempt) -> None:
         world.clock.at += limits.LEASE + limits.CLOCK_MARGIN + 1
         world.runs.claim(run_id, "new", world.clock.at, world.clock.at + limits.LEASE)
 
     world.during = lose_the_lease
     head = world.turn(run_id)
-    assert (head.token, head.commit, head.journal) == ("new", 0, b"")
-    assert len(world.acts) == 1
+    assert (head.lease_token, head.commit_seq, head.journal) == ("new", 0, b"")
+    assert len(world.attempts) == 1
 
 
 def test_an_act_longer_than_the_lease_extends_it_first() -> None:
     world = World(action(0, timeout=600_000))
     run_id = world.start()
     leases: list[int] = []
-    world.during = lambda _: leases.append(world.head(run_id).until - world.clock.at)
+    world.during = lambda _: leases.append(world.head(run_id).lease_expires_at - world.clock.at)
     assert world.turn(run_id).status is Status.SUCCEEDED
     assert leases[0] > 600_000 + limits.CLOCK_MARGIN
 
@@ -110,8 +111,8 @@ def test_a_hard_budget_begins_no_act_that_could_end_after_it() -> None:
     list(world.delays())
     world.advance.run(run_id, "demo", 30_000, hard=True)
     head = world.head(run_id)
-    assert [act.step for act in world.acts] == ["s0"]
-    assert (head.status, head.token, head.ready_at) == (Status.PENDING, None, 0)
+    assert [attempt.step for attempt in world.attempts] == ["s0"]
+    assert (head.status, head.lease_token, head.ready_at) == (Status.PENDING, None, 0)
     assert head.wake_at == world.clock.at
     assert list(world.delays()) == [0]
     world.advance.run(run_id, "demo", 30_001, hard=True)
@@ -128,9 +129,9 @@ def test_a_budget_that_is_spent_puts_the_run_back() -> None:
     run_id = world.start()
     world.during = lambda _: world.clock.sleep(5_000)
     head = world.turn(run_id, budget=5_000)
-    assert (head.status, head.token, len(world.acts)) == (Status.PENDING, None, 1)
+    assert (head.status, head.lease_token, len(world.attempts)) == (Status.PENDING, None, 1)
     assert world.turn(run_id, budget=0).status is Status.PENDING
-    assert len(world.acts) == 1
+    assert len(world.attempts) == 1
 
 
 def test_a_lost_answer_to_a_commit_records_once_and_goes_on() -> None:
@@ -138,7 +139,7 @@ def test_a_lost_answer_to_a_commit_records_once_and_goes_on() -> None:
     run_id = world.start()
     world.runs.lose_answer_of = ["commit", "claim"]
     assert world.turn(run_id).status is Status.SUCCEEDED
-    assert [act.step for act in world.acts] == ["s0", "s1"]
+    assert [attempt.step for attempt in world.attempts] == ["s0", "s1"]
     assert [record.ordinal for record in world.journal(run_id).records] == [0, 1]
 
 
@@ -165,11 +166,11 @@ def test_a_step_in_flight_at_a_cancel_is_recorded_and_the_run_goes_no_further() 
     run_id = world.start()
     world.during = lambda _: void(world.controls.cancel("demo", "orders", run_id))
     head = world.turn(run_id)
-    assert (head.status, head.token, head.wake_at) == (Status.CANCELLED, None, None)
+    assert (head.status, head.lease_token, head.wake_at) == (Status.CANCELLED, None, None)
     journal = world.journal(run_id)
     assert [record.status for record in journal.records] == [StepStatus.SUCCEEDED]
     assert journal.position == 0
-    assert len(world.acts) == 1
+    assert len(world.attempts) == 1
 
 
 def test_a_cancelled_run_whose_worker_died_is_closed_when_its_lease_is_over() -> None:
@@ -177,14 +178,14 @@ def test_a_cancelled_run_whose_worker_died_is_closed_when_its_lease_is_over() ->
     run_id = world.start()
     world.runs.claim(run_id, "dead", world.clock.at, world.clock.at + limits.LEASE)
     world.controls.cancel("demo", "orders", run_id)
-    assert world.turn(run_id).token == "dead"
+    assert world.turn(run_id).lease_token == "dead"
     world.clock.at += limits.LEASE + limits.CLOCK_MARGIN + 1
     sweep = Sweep(world.runs, world.hints, world.clock, look_ahead=0)
     assert sweep.tick().hints == 1
     head = world.turn(run_id)
-    assert (head.token, head.wake_at) == (None, None)
+    assert (head.lease_token, head.wake_at) == (None, None)
     assert world.journal(run_id).records[0].status is StepStatus.CANCELLED
-    assert world.acts == []
+    assert world.attempts == []
 
 
 def test_cancelling_a_run_that_nobody_holds_needs_no_second_look() -> None:
@@ -193,7 +194,7 @@ def test_cancelling_a_run_that_nobody_holds_needs_no_second_look() -> None:
     world.controls.cancel("demo", "orders", run_id)
     assert world.head(run_id).wake_at is None
     assert world.turn(run_id).status is Status.CANCELLED
-    assert world.acts == []
+    assert world.attempts == []
 
 
 def test_a_run_that_is_ready_soon_is_waited_for_one_later_is_hinted_again() -> None:
@@ -227,7 +228,7 @@ def test_mail_that_comes_before_the_park_is_read_instead_of_parking() -> None:
     world.during = lambda _: void(world.controls.signal("demo", "orders", run_id, "go", b'"yes"'))
     head = world.turn(run_id)
     assert head.status is Status.SUCCEEDED
-    assert dict(head.mail) == {}
+    assert dict(head.inbox) == {}
     assert world.journal(run_id).records[1].output == b'"yes"'
 
 
@@ -246,7 +247,7 @@ def test_a_run_out_of_time_is_put_back_ready_with_a_hint() -> None:
     list(world.delays())
     world.during = lambda _: world.clock.sleep(10)
     head = world.turn(run_id, budget=10)
-    assert (head.status, head.token, head.ready_at) == (Status.PENDING, None, 0)
+    assert (head.status, head.lease_token, head.ready_at) == (Status.PENDING, None, 0)
     assert head.wake_at is not None
     assert head.wake_at <= world.clock.at + limits.LEASE
     assert list(world.delays()) == [0]
@@ -257,7 +258,7 @@ def test_a_performer_that_raises_is_a_failed_attempt() -> None:
     world = two_actions()
     run_id = world.start()
 
-    def defect(act: Act) -> None:
+    def defect(attempt: Attempt) -> None:
         raise RuntimeError("bad wheel")
 
     world.during = defect
@@ -288,7 +289,7 @@ def test_a_run_of_a_newer_definition_format_is_put_back_untouched() -> None:
 
     world.load = newer  # type: ignore[method-assign]
     head = world.turn(run_id)
-    assert (head.status, head.token, head.journal) == (Status.PENDING, None, b"")
+    assert (head.status, head.lease_token, head.journal) == (Status.PENDING, None, b"")
     assert head.wake_at == START + limits.LEASE
 
 
@@ -297,7 +298,7 @@ def test_a_head_of_a_newer_format_is_left_alone() -> None:
     newer = Head("new", "demo", "orders", 1, START, format=limits.FORMAT + 1, wake_at=START)
     assert isinstance(world.runs.create(replace(newer)), Done)
     world.advance.run("new", "demo", 1_000)
-    assert world.acts == []
+    assert world.attempts == []
 
 
 def test_an_input_over_the_inline_size_is_a_blob() -> None:

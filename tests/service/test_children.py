@@ -6,14 +6,14 @@ from collections.abc import Callable
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.core.definition import Kind, Step
-from stepwell_engine.core.outcome import Failed, Succeeded
-from stepwell_engine.core.run import Status, StepStatus
-from stepwell_engine.core.subworkflow import ChildResult, letter_of
+from stepwell_engine.core.declared.definition import Kind, Step
+from stepwell_engine.core.declared.subworkflow import ChildResult, message_of
+from stepwell_engine.core.run.attempt import Failed, Succeeded
+from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.ports import Commit, Refused, Written
-from stepwell_engine.service.records import RunReader
-from stepwell_engine.service.sweep import Sweep
+from stepwell_engine.service.runs.records import RunReader
+from stepwell_engine.service.worker.sweep import Sweep
 from tests.service.world import START, World, void
 
 
@@ -50,7 +50,7 @@ def output(world: World, run_id: str) -> bytes | None:
     return reader.run_output(head, definition, reader.records(head, world.journal(run_id)))
 
 
-@pytest.mark.parametrize("size", [1, limits.INLINE_MAIL - 2, limits.INLINE_MAIL + 1, 50_000])
+@pytest.mark.parametrize("size", [1, limits.INLINE_MESSAGE - 2, limits.INLINE_MESSAGE + 1, 50_000])
 def test_a_childs_output_becomes_its_parents(size: int) -> None:
     world, run_id = family(action(0))
     text = b'"' + b"x" * size + b'"'
@@ -60,7 +60,7 @@ def test_a_childs_output_becomes_its_parents(size: int) -> None:
     assert output(world, run_id) == text
     (child,) = world.children("child")
     assert (child.parent, child.depth, child.input) == (run_id, 1, b'{"from":"parent"}')
-    assert (child.owes, child.wake_at) == (False, None)
+    assert (child.notify_pending, child.wake_at) == (False, None)
     assert world.journal(run_id).records[0].child == child.run_id
 
 
@@ -68,7 +68,7 @@ def test_a_parent_parks_at_no_cost_while_its_child_sleeps() -> None:
     world, run_id = family(nap(0, 30_000))
     world.turn(run_id)
     head = world.head(run_id)
-    assert (head.status, head.token) == (Status.WAITING, None)
+    assert (head.status, head.lease_token) == (Status.WAITING, None)
     assert head.wake_at == head.ready_at == world.clock.at + 60_000
     world.drain()
     assert world.head(run_id).status is Status.SUCCEEDED
@@ -112,7 +112,7 @@ def test_a_wait_that_times_out_cancels_its_child_before_it_starts_another() -> N
     assert world.journal(run_id).records[0].code == "timeout"
     assert world.journal(run_id).records[0].attempt == 2
     assert [child.status for child in world.children("child")] == ["cancelled", "cancelled"]
-    assert all(not child.owes for child in world.children("child"))
+    assert all(not child.notify_pending for child in world.children("child"))
 
 
 def test_a_child_that_ends_while_it_is_given_up_has_its_result_recorded(
@@ -206,13 +206,15 @@ def test_a_cascade_that_a_crash_cuts_short_reaches_every_child_all_the_same(
         return call
 
     with monkeypatch.context() as patched, contextlib.suppress(KeyboardInterrupt):
-        for name in ("cancel", "deliver", "paid"):
+        for name in ("cancel", "deliver", "mark_notified"):
             patched.setattr(world.runs, name, counted(getattr(world.runs, name)))
         world.controls.cancel("demo", "orders", run_id, cascade=True)
     void(list(world.delays()))
-    settle_debts(world)
+    notify_all(world)
     family_of = (world.head(run_id), *world.children("child"), *world.children("grandchild"))
-    assert [(one.status, one.owes) for one in family_of] == [(Status.CANCELLED, False)] * 3
+    assert [(one.status, one.notify_pending) for one in family_of] == [
+        (Status.CANCELLED, False)
+    ] * 3
 
 
 def test_a_cascade_that_the_store_does_not_carry_out_at_once_is_answered(
@@ -243,7 +245,7 @@ def follow(world: World, hints: int) -> None:
         world.turn(hint.run_id)
 
 
-def settle_debts(world: World) -> None:
+def notify_all(world: World) -> None:
     """What the tick and its hints do, without any other hint."""
     sweep = Sweep(world.runs, world.hints, world.clock, 0)
     for _ in range(5):
@@ -300,7 +302,7 @@ def test_a_crash_between_the_record_and_the_start_of_a_child_starts_that_very_ch
     monkeypatch.setattr(world.runs, "create", create)
     recorded = world.journal(run_id).open[0]
     assert recorded.status is StepStatus.PENDING
-    world.clock.at = world.head(run_id).until + limits.CLOCK_MARGIN + 1
+    world.clock.at = world.head(run_id).lease_expires_at + limits.CLOCK_MARGIN + 1
     world.turn(run_id)
     world.drain()
     assert [child.run_id for child in world.children("child")] == [recorded.child]
@@ -317,9 +319,13 @@ def test_a_debt_that_was_not_paid_is_found_by_the_tick(monkeypatch: pytest.Monke
         world.turn(child.run_id)
     monkeypatch.setattr(world.runs, "deliver", deliver)
     owing = world.head(child.run_id)
-    assert (owing.status, owing.owes, owing.wake_at) == ("succeeded", True, world.clock.at)
+    assert (owing.status, owing.notify_pending, owing.wake_at) == (
+        "succeeded",
+        True,
+        world.clock.at,
+    )
     world.turn(child.run_id)
-    assert not world.head(child.run_id).owes
+    assert not world.head(child.run_id).notify_pending
     world.turn(run_id)
     assert world.head(run_id).status is Status.SUCCEEDED
 
@@ -331,10 +337,10 @@ def test_a_debt_of_a_cancelled_child_outlives_the_record_of_its_step_in_flight()
     world.during = lambda _: void(world.controls.cancel("demo", "child", child.run_id))
     world.turn(child.run_id)
     head = world.head(child.run_id)
-    assert (head.owes, head.token) == (True, None)
+    assert (head.notify_pending, head.lease_token) == (True, None)
     assert head.wake_at is not None
     world.drain()
-    assert not world.head(child.run_id).owes
+    assert not world.head(child.run_id).notify_pending
     assert world.head(run_id).status is Status.FAILED
 
 
@@ -344,8 +350,8 @@ def test_a_parent_that_ended_needs_no_telling() -> None:
     world.controls.cancel("demo", "orders", run_id)
     world.drain()
     (child,) = world.children("child")
-    assert (child.status, child.owes, child.wake_at) == ("succeeded", False, None)
-    assert dict(world.head(run_id).mail) == {}
+    assert (child.status, child.notify_pending, child.wake_at) == ("succeeded", False, None)
+    assert dict(world.head(run_id).inbox) == {}
 
 
 def die(*_: object) -> None:
@@ -361,8 +367,8 @@ def test_the_mail_of_a_child_that_was_given_up_disturbs_nobody() -> None:
     first = world.children("child")[0].run_id
     world.turn(first)
     world.turn(run_id)
-    letter, _ = letter_of(ChildResult(Status.FAILED, world.clock.at, "once"))
-    world.runs.deliver(run_id, first, letter, world.clock.at, None)
+    message, _ = message_of(ChildResult(Status.FAILED, world.clock.at, "once"))
+    world.runs.deliver(run_id, first, message, world.clock.at, None)
     world.drain()
     assert world.head(run_id).status is Status.SUCCEEDED
-    assert dict(world.head(run_id).mail) == {}
+    assert dict(world.head(run_id).inbox) == {}

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from stepwell_engine import limits
 from stepwell_engine.errors import Problem
-from stepwell_engine.service.cursors import (
-    any_place,
+from stepwell_engine.service.paging import (
+    any_position,
     cursor,
     from_url,
     listing,
-    number_place,
+    number_position,
     page,
-    text_place,
+    text_position,
     to_url,
 )
 
@@ -28,11 +28,11 @@ def forged(value: object) -> str:
 
 @pytest.mark.parametrize("place", ["a", "order-pipeline", "a" * 200, 0, 1, 2**63 - 1])
 def test_a_cursor_gives_its_place_back(place: str | int) -> None:
-    assert any_place("list", cursor("list", place)) == place
+    assert any_position("list", cursor("list", place)) == place
 
 
 def test_no_cursor_is_the_beginning() -> None:
-    assert any_place("list", None) is None
+    assert any_position("list", None) is None
 
 
 @pytest.mark.parametrize(
@@ -65,15 +65,15 @@ def test_no_cursor_is_the_beginning() -> None:
 )
 def test_garbage_is_refused(given_cursor: str) -> None:
     with pytest.raises(Problem, match="next_cursor of its previous page") as refusal:
-        any_place("list", given_cursor)
+        any_position("list", given_cursor)
     assert refusal.value.code == "invalid_request"
 
 
 def test_a_cursor_of_another_kind_of_place_is_refused() -> None:
     with pytest.raises(Problem):
-        text_place("list", cursor("list", 1))
+        text_position("list", cursor("list", 1))
     with pytest.raises(Problem):
-        number_place("list", cursor("list", "a"))
+        number_position("list", cursor("list", "a"))
 
 
 def test_a_list_is_named_after_all_that_tells_it_from_others() -> None:
@@ -100,7 +100,7 @@ def test_text_has_one_form_in_a_url(text: str) -> None:
 @given(st.text())
 def test_any_text_is_a_place_or_refused(given_cursor: str) -> None:
     with suppress(Problem):
-        assert isinstance(any_place("list", given_cursor), str | int)
+        assert isinstance(any_position("list", given_cursor), str | int)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))

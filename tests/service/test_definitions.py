@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine.adapters.memory.catalog import MemoryCatalog
-from stepwell_engine.core.definition import Definition
+from stepwell_engine.core.declared.definition import Definition
 from stepwell_engine.errors import NewerFormat, Problem
 from stepwell_engine.ports import Published
-from stepwell_engine.service.definitions import Workflows
-from tests.functions.home import MarkedSecrets
+from stepwell_engine.service.projects.definitions import Workflows
+from tests.api.home import MarkedSecrets
 from tests.service.world import START, ManualClock
 
 SQL = {"key": "a", "kind": "sql", "target": "select 1"}

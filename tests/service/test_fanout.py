@@ -6,15 +6,15 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.core.definition import Kind, Step
-from stepwell_engine.core.journal import Joined
-from stepwell_engine.core.outcome import Act, Failed, Outcome, Succeeded
-from stepwell_engine.core.run import Status, StepStatus
-from stepwell_engine.service.records import RunReader
+from stepwell_engine.core.declared.definition import Kind, Step
+from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome, Succeeded
+from stepwell_engine.core.run.records import Joined
+from stepwell_engine.core.run.status import Status, StepStatus
+from stepwell_engine.service.runs.records import RunReader
 from tests.service.world import World, void
 
 
-def undo(ordinal: int, key: str) -> Step:
+def compensation(ordinal: int, key: str) -> Step:
     return Step(ordinal, f"compensate:{key}", Kind.FUNCTION, "u", max_attempts=2, timeout=30_000)
 
 
@@ -27,7 +27,7 @@ def action(ordinal: int, compensated: bool = True) -> Step:
         "f",
         max_attempts=2,
         timeout=30_000,
-        compensate=undo(ordinal, key) if compensated else None,
+        compensate=compensation(ordinal, key) if compensated else None,
     )
 
 
@@ -43,14 +43,14 @@ class Script:
     def __init__(self, world: World) -> None:
         self.outcomes: dict[str, list[Outcome]] = {}
         self.seen: list[str] = []
-        world.perform = self.perform  # type: ignore[method-assign]
+        world.run = self.run  # type: ignore[method-assign]
         self.during = world
 
-    def perform(self, act: Act) -> Outcome:
-        self.seen.append(act.step)
-        self.during.during(act)
-        left = self.outcomes.get(act.step, [])
-        return left.pop(0) if left else Succeeded(b'"%s"' % act.step.encode())
+    def run(self, attempt: Attempt) -> Outcome:
+        self.seen.append(attempt.step)
+        self.during.during(attempt)
+        left = self.outcomes.get(attempt.step, [])
+        return left.pop(0) if left else Succeeded(b'"%s"' % attempt.step.encode())
 
 
 def drive(world: World, run_id: str) -> Status:
@@ -66,9 +66,9 @@ def statuses(world: World, run_id: str) -> dict[str, StepStatus]:
     head = world.head(run_id)
     records = RunReader(world.runs, world.clock).records(head, world.journal(run_id))
     found = {}
-    for (ordinal, undone), record in records.items():
+    for (ordinal, compensated), record in records.items():
         step = world.definition.flat[ordinal]
-        found[f"compensate:{step.key}" if undone else step.key] = record.status
+        found[f"compensate:{step.key}" if compensated else step.key] = record.status
     return found
 
 
@@ -121,7 +121,7 @@ def test_a_child_that_failed_fails_the_join_and_unwinds_its_siblings_and_what_wa
     assert journal.failure.message == 'child "s3" failed: never'
     assert journal.failure.code == "child_failed"
     assert script.seen[-3:] == ["compensate:s2", "compensate:s4", "compensate:s0"]
-    assert journal.undo == -1
+    assert journal.compensating == -1
     shown = statuses(world, run_id)
     assert shown["join1"] is StepStatus.FAILED
     assert shown["s3"] is StepStatus.FAILED
@@ -178,7 +178,7 @@ def test_compensations_run_backwards_once_each() -> None:
     assert script.seen[4:] == ["compensate:s2", "compensate:s2", "compensate:s0"]
     journal = world.journal(run_id)
     assert journal.failure is not None
-    assert (journal.failure.message, journal.undo) == ("no", -1)
+    assert (journal.failure.message, journal.compensating) == ("no", -1)
     assert output(world, run_id) == b'"s2"'
 
 
@@ -194,7 +194,7 @@ def test_a_compensation_that_fails_stops_the_walk_and_is_named() -> None:
     journal = world.journal(run_id)
     assert journal.failure is not None
     assert journal.failure.message == 'compensation of step "s1" failed, rollback stopped: b'
-    assert (journal.undo, journal.failure.stuck) == (1, True)
+    assert (journal.compensating, journal.failure.stuck) == (1, True)
     assert "compensate:s0" not in script.seen
 
 
@@ -203,7 +203,7 @@ def test_a_run_with_nothing_to_undo_just_fails() -> None:
     Script(world).outcomes = {"s1": [Failed("no", retryable=False)]}
     run_id = world.start()
     assert drive(world, run_id) is Status.FAILED
-    assert world.journal(run_id).undo is None
+    assert world.journal(run_id).compensating is None
 
 
 def test_the_step_ceiling_undoes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,15 +221,15 @@ def test_a_cancel_in_the_middle_of_the_rollback_stops_it_there() -> None:
     script.outcomes = {"s2": [Failed("no", retryable=False)]}
     run_id = world.start()
 
-    def cancel(act: Act) -> None:
-        if act.step == "compensate:s1":
+    def cancel(attempt: Attempt) -> None:
+        if attempt.step == "compensate:s1":
             void(world.controls.cancel("demo", "orders", run_id))
 
     world.during = cancel
     assert drive(world, run_id) is Status.CANCELLED
     assert script.seen[-1] == "compensate:s1"
     journal = world.journal(run_id)
-    assert journal.undo == 1
+    assert journal.compensating == 1
     assert statuses(world, run_id)["compensate:s1"] is StepStatus.SUCCEEDED
 
 
@@ -238,8 +238,8 @@ def test_a_cancel_of_a_fanout_records_what_is_in_flight_and_starts_no_more() -> 
     script = Script(world)
     run_id = world.start()
 
-    def cancel(act: Act) -> None:
-        if act.step == "s3":
+    def cancel(attempt: Attempt) -> None:
+        if attempt.step == "s3":
             void(world.controls.cancel("demo", "orders", run_id))
 
     world.during = cancel
@@ -279,7 +279,7 @@ def test_a_step_that_lost_its_worker_too_often_is_unwound_like_any_other(paralle
     world = World(action(0), *(fan(2, first=1) if parallel else (action(1),)))
     script = Script(world)
     run_id = world.start()
-    world.during = lambda act: die() if act.step in {"s1", "s3"} else None
+    world.during = lambda attempt: die() if attempt.step in {"s1", "s3"} else None
     crashes = crash(world, run_id)
     assert drive(world, run_id) is Status.FAILED
     found = statuses(world, run_id)
@@ -288,7 +288,7 @@ def test_a_step_that_lost_its_worker_too_often_is_unwound_like_any_other(paralle
         ["s3", "join1"] if parallel else ["s1"]
     )
     assert ("compensate:s2" in found) is parallel
-    assert crashes == limits.MAX_LOST_IN_A_ROW + (limits.SUSPECT_LOST if parallel else 0)
+    assert crashes == limits.MAX_LOST_LEASES + (limits.SUSPECT_LOST_LEASES if parallel else 0)
     assert script.seen[-1] == "compensate:s0"
     failure = world.journal(run_id).failure
     assert failure is not None
@@ -305,7 +305,7 @@ def test_of_several_children_the_one_that_was_tried_is_to_blame_for_lost_workers
     script = Script(world)
     script.outcomes["s1"] = [Failed("busy")]
     run_id = world.start()
-    world.during = lambda act: die() if act.step == "s2" else None
+    world.during = lambda attempt: die() if attempt.step == "s2" else None
     crash(world, run_id)
     found = statuses(world, run_id)
     assert (found["s1"], found["s2"]) == (StepStatus.SUCCEEDED, StepStatus.FAILED)
@@ -338,7 +338,7 @@ def test_a_slow_child_does_not_keep_others_from_beginning_when_the_time_is_up() 
     """It keeps the worker at this run anyway."""
     world = World(*fan(12, compensated=False))
     script = Script(world)
-    world.advance._crews = SlowFirst(world, 1_000)
+    world.advance._task_groups = SlowFirst(world, 1_000)
     world.advance.run(world.start(), "demo", budget=3_000)
     assert len(script.seen) == 12
     assert script.seen[-1] == "s1"

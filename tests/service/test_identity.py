@@ -7,7 +7,7 @@ import pytest
 from stepwell_engine.adapters.memory.catalog import MemoryCatalog
 from stepwell_engine.errors import Problem
 from stepwell_engine.ports import Grant
-from stepwell_engine.service.identity import ALLOWED, Actor, Identity, Permission, Role
+from stepwell_engine.service.projects.identity import ALLOWED, Actor, Identity, Permission, Role
 from tests.service.world import START, CountedIds, ManualClock
 
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.core.definition import Definition
-from stepwell_engine.core.journal import Journal, Record
-from stepwell_engine.core.run import StepStatus
-from stepwell_engine.service.progress import step_rows
+from stepwell_engine.core.declared.definition import Definition
+from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.records import Record
+from stepwell_engine.core.run.status import StepStatus
+from stepwell_engine.service.runs.progress import step_rows
 from tests.service.test_progress_rows import (
     DEFINITION,
     HELD,
@@ -40,7 +41,7 @@ def test_a_first_attempt_began_when_a_worker_came_or_the_step_before_ended(claim
 def test_children_in_flight_began_when_an_outcome_made_room_for_them() -> None:
     joining = Record(13, StepStatus.WAITING, 1, START)
     records = (done(0), *(replace(done(n), finished_at=START + 100 * n) for n in (5, 2, 3)))
-    journal = Journal(1, records=records, open=(joining,), done=0b10110)
+    journal = Journal(1, records=records, open=(joining,), children_done=0b10110)
     first = [START + 5] * 5
     assert starts(WIDE, journal) == [*first, START + 200, START + 300, START + 500]
     later = START + 250  # the worker, whose predecessor had recorded the first outcome
@@ -50,7 +51,7 @@ def test_children_in_flight_began_when_an_outcome_made_room_for_them() -> None:
 def test_a_slow_child_began_first_however_many_ended_before_it() -> None:
     joining = Record(13, StepStatus.WAITING, 1, START)
     ended = [replace(done(n), finished_at=START + 100 * n) for n in range(2, 12)]
-    journal = Journal(1, records=(done(0), *ended), open=(joining,), done=0b11111111110)
+    journal = Journal(1, records=(done(0), *ended), open=(joining,), children_done=0b11111111110)
     assert starts(WIDE, journal) == [START + 5, START + 500]
 
 
@@ -70,6 +71,6 @@ def test_what_comes_back_from_a_backoff_stands_behind_what_never_began() -> None
 
 def test_a_run_that_lost_its_workers_again_and_again_tries_one_child_at_a_time() -> None:
     journal = Journal(1, records=(done(0),), open=(Record(13, StepStatus.WAITING, 1, START),))
-    head = replace(HELD, lost=limits.SUSPECT_LOST)
+    head = replace(HELD, lost_leases=limits.SUSPECT_LOST_LEASES)
     rows = step_rows(Case(head, journal, "", definition=WIDE).progress)
     assert [row.step.key for row in rows if row.record.status is StepStatus.RUNNING] == ["c1"]

@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.core.definition import Definition, Kind, Step
-from stepwell_engine.core.journal import Failure, Journal, Record
-from stepwell_engine.core.run import Head, Status, StepStatus
-from stepwell_engine.service.progress import Progress, iso, last_error, step_rows
-from stepwell_engine.service.reasons import reason
+from stepwell_engine.core.declared.definition import Definition, Kind, Step
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.journal import Failure, Journal
+from stepwell_engine.core.run.records import Record
+from stepwell_engine.core.run.status import Status, StepStatus
+from stepwell_engine.service.runs.progress import Progress, iso, last_error, step_rows
+from stepwell_engine.service.runs.reasons import reason
 from tests.service.world import START
 
 CHARGE = Step(0, "charge", Kind.WEBHOOK, "https://a.example", max_attempts=5)
@@ -21,7 +23,7 @@ DONE = Record(0, StepStatus.SUCCEEDED, 1, START, START + 5)
 
 
 def progress(head: Head, journal: Journal, now: int) -> Progress:
-    records = {record.effect: record for record in (*journal.records, *journal.open)}
+    records = {record.action_key: record for record in (*journal.records, *journal.open)}
     return Progress(DEFINITION, head, journal, records, now)
 
 
@@ -35,7 +37,7 @@ def why(head: Head, journal: Journal, now: int = START) -> str | None:
 
 
 def held(until: int = START + 60_000, **fields: Any) -> Head:
-    return replace(HEAD, token="token", until=until, **fields)
+    return replace(HEAD, lease_token="token", lease_expires_at=until, **fields)
 
 
 @pytest.mark.parametrize(
@@ -87,13 +89,13 @@ def test_a_lease_is_in_force_until_its_last_millisecond() -> None:
 
 
 def test_lost_workers_are_told() -> None:
-    assert why(held(lost=1), Journal()) == (
+    assert why(held(lost_leases=1), Journal()) == (
         "running step charge, attempt 1 of 5; its worker was lost once"
     )
-    assert why(replace(HEAD, lost=1), Journal()) == (
+    assert why(replace(HEAD, lost_leases=1), Journal()) == (
         "waiting for a worker to go on at step charge, attempt 1 of 5; its worker was lost once"
     )
-    assert why(held(lost=1), Journal(1, records=(DONE,))) == (
+    assert why(held(lost_leases=1), Journal(1, records=(DONE,))) == (
         "going on at step approve; its worker was lost once"
     )
 
@@ -112,29 +114,29 @@ TURNS = ", and where workers share a process, runs that lost theirs so often go 
 def test_a_suspect_that_waits_for_a_worker_says_that_only_one_goes_on(
     journal: Journal, words: str
 ) -> None:
-    lost = limits.SUSPECT_LOST
+    lost = limits.SUSPECT_LOST_LEASES
     losses = f"{words}; its worker was lost {lost} times"
-    assert why(replace(HEAD, lost=lost), journal) == losses + TURNS
-    before = why(replace(HEAD, lost=lost - 1), journal)
+    assert why(replace(HEAD, lost_leases=lost), journal) == losses + TURNS
+    before = why(replace(HEAD, lost_leases=lost - 1), journal)
     assert before is not None
     assert TURNS not in before
     # In hand it waits for nobody.
-    assert TURNS not in (why(held(lost=lost), journal) or "")
+    assert TURNS not in (why(held(lost_leases=lost), journal) or "")
 
 
 def test_a_run_that_becomes_a_suspect_with_this_loss_says_so() -> None:
     takes_over = "another one takes over within a minute or two"
     assert why(held(START), Journal()) == f"its worker was lost: {takes_over}"
-    times = limits.SUSPECT_LOST
+    times = limits.SUSPECT_LOST_LEASES
     shown = f"its worker was lost {times} times: {takes_over}"
-    assert why(held(START, lost=times - 1), Journal()) == shown + TURNS
+    assert why(held(START, lost_leases=times - 1), Journal()) == shown + TURNS
     shown = f"its worker was lost {times - 1} times: {takes_over}".replace(" 1 times", "")
-    assert why(held(START, lost=times - 2), Journal()) == shown
+    assert why(held(START, lost_leases=times - 2), Journal()) == shown
 
 
 def test_a_step_that_could_not_be_tried_says_why() -> None:
-    put_off = Record(0, StepStatus.RETRYING, 0, next_at=START + 2_000, error="too many open files")
-    journal = Journal(open=(put_off,))
+    deferred = Record(0, StepStatus.RETRYING, 0, next_at=START + 2_000, error="too many open files")
+    journal = Journal(open=(deferred,))
     assert why(HEAD, journal) == "retrying step charge at 2023-11-14T22:13:22.000Z, attempt 1 of 5"
     assert rows(HEAD, journal)[0] == ("charge", "retrying", 0)
     assert last_error(HEAD, journal) == "too many open files"

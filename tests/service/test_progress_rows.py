@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
-from stepwell_engine.core.definition import Definition, Kind, Step
-from stepwell_engine.core.journal import Failure, Journal, Record
-from stepwell_engine.core.run import Head, Status, StepStatus
-from stepwell_engine.service.progress import Compensation, Progress, compensation, step_rows
-from stepwell_engine.service.reasons import reason
+from stepwell_engine.core.declared.definition import Definition, Kind, Step
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.journal import Failure, Journal
+from stepwell_engine.core.run.records import Record
+from stepwell_engine.core.run.status import Status, StepStatus
+from stepwell_engine.service.runs.progress import Compensation, Progress, compensation, step_rows
+from stepwell_engine.service.runs.reasons import reason
 from tests.service.world import START
 
 NOW = START + 10_000
@@ -21,18 +23,18 @@ def step(ordinal: int, key: str, kind: Kind = Kind.FUNCTION, **fields: Any) -> S
     return Step(ordinal, key, kind, "f", max_attempts=3, **fields)
 
 
-def undone(ordinal: int, key: str) -> Step:
+def compensated(ordinal: int, key: str) -> Step:
     return step(ordinal, key, compensate=step(ordinal, f"compensate:{key}"))
 
 
 MANY = tuple(step(ordinal, f"c{ordinal}") for ordinal in range(1, 13))
-CHILDREN = (undone(2, "mail"), undone(3, "crm"), undone(4, "index"))
+CHILDREN = (compensated(2, "mail"), compensated(3, "crm"), compensated(4, "index"))
 DEFINITION = Definition(
     "demo",
     "orders",
     1,
     (
-        undone(0, "pay"),
+        compensated(0, "pay"),
         step(1, "fan", Kind.FANOUT, children=CHILDREN),
         step(5, "join", Kind.JOIN),
         step(6, "ship", Kind.SUBWORKFLOW),
@@ -44,17 +46,21 @@ WIDE = Definition(
 )
 
 
-def done(ordinal: int, undo: bool = False) -> Record:
-    return Record(ordinal, StepStatus.SUCCEEDED, 1, START, START + 5, undo=undo)
+def done(ordinal: int, compensation: bool = False) -> Record:
+    return Record(ordinal, StepStatus.SUCCEEDED, 1, START, START + 5, compensation=compensation)
 
 
-def failed(ordinal: int, undo: bool = False) -> Record:
-    record = Record(ordinal, StepStatus.FAILED, 3, START, START + 7, error="no", undo=undo)
+def failed(ordinal: int, compensation: bool = False) -> Record:
+    record = Record(
+        ordinal, StepStatus.FAILED, 3, START, START + 7, error="no", compensation=compensation
+    )
     return replace(record, code="child_failed")
 
 
-def backing(ordinal: int, at: int = SOON, undo: bool = False) -> Record:
-    return Record(ordinal, StepStatus.RETRYING, 1, START, next_at=at, error="busy", undo=undo)
+def backing(ordinal: int, at: int = SOON, compensation: bool = False) -> Record:
+    return Record(
+        ordinal, StepStatus.RETRYING, 1, START, next_at=at, error="busy", compensation=compensation
+    )
 
 
 def cancelled(ordinal: int) -> Record:
@@ -64,20 +70,22 @@ def cancelled(ordinal: int) -> Record:
 JOINING = Record(5, StepStatus.WAITING, 1, START)
 NO_CHILD = Failure("child", "child_failed", 5)
 LIVE = Head("run", "demo", "orders", 1, START)
-HELD = replace(LIVE, token="token", until=NOW + 1)
-LOST = replace(HELD, until=NOW)
+HELD = replace(LIVE, lease_token="token", lease_expires_at=NOW + 1)
+LOST = replace(HELD, lease_expires_at=NOW)
 FAILED = replace(LIVE, status=Status.FAILED, ended_at=ENDED)
 CANCELLED = replace(LIVE, status=Status.CANCELLED, ended_at=ENDED)
 CANCELLED_IN_FLIGHT = replace(HELD, status=Status.CANCELLED, ended_at=ENDED)
 
-FANNING = Journal(2, records=(done(0), done(1), done(2)), open=(JOINING, backing(3)), done=0b001)
+FANNING = Journal(
+    2, records=(done(0), done(1), done(2)), open=(JOINING, backing(3)), children_done=0b001
+)
 JOINED = tuple(done(ordinal) for ordinal in range(6))
 UNWINDING = Journal(
     2,
     records=(done(0), done(1), done(2), failed(3), done(4), failed(5)),
     failure=NO_CHILD,
-    done=0b101,
-    undo=1,
+    children_done=0b101,
+    compensating=1,
 )
 
 
@@ -95,7 +103,7 @@ class Case:
     @property
     def progress(self) -> Progress:
         journal = self.journal
-        records = {record.effect: record for record in (*journal.records, *journal.open)}
+        records = {record.action_key: record for record in (*journal.records, *journal.open)}
         return Progress(self.definition, self.head, journal, records, NOW)
 
 
@@ -151,7 +159,12 @@ CASES = {
     ),
     "a wide fan-out has eight in flight": Case(
         HELD,
-        Journal(1, records=(done(0), done(2)), open=(Record(13, StepStatus.WAITING, 1),), done=2),
+        Journal(
+            1,
+            records=(done(0), done(2)),
+            open=(Record(13, StepStatus.WAITING, 1),),
+            children_done=2,
+        ),
         "fan succeeded, c1 running, c2 succeeded, c3 running, c4 running, c5 running, "
         "c6 running, c7 running, c8 running, c9 running, c10 pending, c11 pending, "
         "c12 pending, join waiting",
@@ -220,7 +233,7 @@ CASES = {
     ),
     "a compensation backs off, its sibling's turn has come": Case(
         LIVE,
-        replace(UNWINDING, open=(backing(2, undo=True),)),
+        replace(UNWINDING, open=(backing(2, compensation=True),)),
         "pay succeeded, fan succeeded, mail succeeded, compensate:mail retrying, "
         "crm failed, index succeeded, compensate:index pending, join failed",
         Compensation("compensating", "fan"),
@@ -230,9 +243,9 @@ CASES = {
         LIVE,
         replace(
             UNWINDING,
-            records=(*UNWINDING.records, done(2, undo=True), done(4, undo=True)),
-            open=(backing(0, undo=True),),
-            undo=0,
+            records=(*UNWINDING.records, done(2, compensation=True), done(4, compensation=True)),
+            open=(backing(0, compensation=True),),
+            compensating=0,
         ),
         "pay succeeded, compensate:pay retrying, fan succeeded, mail succeeded, "
         "compensate:mail succeeded, crm failed, index succeeded, "
@@ -245,7 +258,7 @@ CASES = {
         replace(
             UNWINDING,
             records=(done(0), done(1), done(2), failed(3), failed(5)),
-            done=0b001,
+            children_done=0b001,
         ),
         "pay succeeded, fan succeeded, mail succeeded, compensate:mail running, "
         "crm failed, index cancelled, join failed",
@@ -258,10 +271,10 @@ CASES = {
             UNWINDING,
             records=(
                 *(done(0), done(1), done(2), failed(3), cancelled(4), failed(5)),
-                *(done(2, undo=True), done(0, undo=True)),
+                *(done(2, compensation=True), done(0, compensation=True)),
             ),
-            done=0b001,
-            undo=-1,
+            children_done=0b001,
+            compensating=-1,
         ),
         "pay succeeded, compensate:pay succeeded, fan succeeded, mail succeeded, "
         "compensate:mail succeeded, crm failed, index cancelled, join failed",
@@ -271,7 +284,7 @@ CASES = {
         FAILED,
         replace(
             UNWINDING,
-            records=(*UNWINDING.records, failed(4, undo=True)),
+            records=(*UNWINDING.records, failed(4, compensation=True)),
             failure=Failure("stuck", None, 5, stuck=True),
         ),
         "pay succeeded, fan succeeded, mail succeeded, compensate:mail cancelled, "
@@ -280,14 +293,18 @@ CASES = {
     ),
     "cancelled in the rollback": Case(
         CANCELLED,
-        replace(UNWINDING, records=(*UNWINDING.records, done(2, undo=True)), undone=0b001),
+        replace(
+            UNWINDING,
+            records=(*UNWINDING.records, done(2, compensation=True)),
+            children_compensated=0b001,
+        ),
         "pay succeeded, fan succeeded, mail succeeded, compensate:mail succeeded, "
         "crm failed, index succeeded, compensate:index cancelled, join failed",
         Compensation("incomplete", "fan"),
     ),
     "cancelled in the rollback, a compensation in flight": Case(
         CANCELLED_IN_FLIGHT,
-        replace(UNWINDING, undo=0),
+        replace(UNWINDING, compensating=0),
         "pay succeeded, compensate:pay running, fan succeeded, mail succeeded, crm failed, "
         "index succeeded, join failed",
         Compensation("incomplete", "pay"),
@@ -311,7 +328,9 @@ CASES = {
     ),
     "failed of the ceiling in the rollback": Case(
         FAILED,
-        replace(UNWINDING, undo=0, failure=Failure("stopped", "child_failed", 5, stuck=True)),
+        replace(
+            UNWINDING, compensating=0, failure=Failure("stopped", "child_failed", 5, stuck=True)
+        ),
         "pay succeeded, compensate:pay cancelled, fan succeeded, mail succeeded, "
         "crm failed, index succeeded, join failed",
         Compensation("failed", "pay"),
@@ -342,7 +361,7 @@ def test_times_and_attempts_go_with_the_status(case: Case) -> None:
         if record.status not in ("retrying", "waiting", "pending"):
             assert record.next_at is None
         if record.status == "running":
-            before = case.progress.records.get(record.effect)
+            before = case.progress.records.get(record.action_key)
             assert record.attempt == (before.attempt if before else 0) + 1
 
 
@@ -352,13 +371,15 @@ def test_children_and_their_compensations_name_their_fanout(case: Case) -> None:
         key = row.step.key.removeprefix("compensate:")
         child = key in {"mail", "crm", "index"} or key[1:].isdigit()
         assert row.parent == ("fan" if child else None)
-        assert row.record.undo is row.step.key.startswith("compensate:")
+        assert row.record.compensation is row.step.key.startswith("compensate:")
 
 
 def test_what_never_started_was_cancelled_when_its_sibling_failed_the_join() -> None:
     rows = {row.step.key: row for row in step_rows(CASES["compensated"].progress)}
     assert rows["index"].record.finished_at == START + 7
-    journal = replace(UNWINDING, records=(done(0), done(1), failed(3), failed(5)), done=0, undo=0)
+    journal = replace(
+        UNWINDING, records=(done(0), done(1), failed(3), failed(5)), children_done=0, compensating=0
+    )
     rows = {row.step.key: row for row in step_rows(Case(LIVE, journal, "").progress)}
     assert (rows["index"].record.status, rows["index"].record.finished_at) == (
         "cancelled",

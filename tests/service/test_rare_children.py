@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.core.definition import Kind, Step
-from stepwell_engine.core.run import Head, Status, StepStatus
+from stepwell_engine.core.declared.definition import Kind, Step
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.errors import Problem
 from stepwell_engine.ports import Written
 from tests.service.world import World, void
@@ -31,7 +32,7 @@ def die_before_the_child_is_recorded(
     with pytest.raises(KeyboardInterrupt):
         world.turn(run_id)
     monkeypatch.setattr(world.hints, "hint", hint)
-    world.clock.at = world.head(run_id).until + limits.CLOCK_MARGIN + 1
+    world.clock.at = world.head(run_id).lease_expires_at + limits.CLOCK_MARGIN + 1
     (child,) = world.children("child")
     assert world.journal(run_id).open[0].status is StepStatus.PENDING
     return child
@@ -69,7 +70,7 @@ def test_a_child_that_is_started_while_its_parent_is_cancelled_is_stopped(
     assert world.turn(run_id).status is Status.CANCELLED
     world.drain()
     (child,) = world.children("child")
-    assert (child.status, child.owes) == (Status.CANCELLED, False)
+    assert (child.status, child.notify_pending) == (Status.CANCELLED, False)
 
 
 def test_a_child_whose_parents_worker_died_before_the_cancel_is_stopped(
@@ -78,10 +79,10 @@ def test_a_child_whose_parents_worker_died_before_the_cancel_is_stopped(
     world, run_id = family()
     die_before_the_child_is_recorded(world, run_id, monkeypatch)
     world.controls.cancel("demo", "orders", run_id)
-    assert world.turn(run_id).token is None
+    assert world.turn(run_id).lease_token is None
     world.drain()
     (child,) = world.children("child")
-    assert (child.status, child.owes) == (Status.CANCELLED, False)
+    assert (child.status, child.notify_pending) == (Status.CANCELLED, False)
 
 
 def test_a_child_given_up_by_a_clock_that_is_then_set_back_has_timed_out(
@@ -97,7 +98,7 @@ def test_a_child_given_up_by_a_clock_that_is_then_set_back_has_timed_out(
         return extend(*given)
 
     monkeypatch.setattr(world.runs, "extend", set_back)
-    monkeypatch.setattr("stepwell_engine.service.hold.CHILD_CALLS", 2 * limits.LEASE)
+    monkeypatch.setattr("stepwell_engine.service.worker.leased_run.CHILD_CALLS", 2 * limits.LEASE)
     world.clock.at = world.head(run_id).ready_at
     assert world.turn(run_id).status is Status.PENDING
     assert world.journal(run_id).open[0].code == "timeout"

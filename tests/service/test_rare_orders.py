@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.core.definition import Kind, Step
-from stepwell_engine.core.outcome import Act, Failed, Succeeded
-from stepwell_engine.core.run import Blob, Status, StepStatus
+from stepwell_engine.core.declared.definition import Kind, Step
+from stepwell_engine.core.run.attempt import Attempt, Failed, Succeeded
+from stepwell_engine.core.run.head import Blob
+from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.ports import Commit, Written
 from tests.service.world import World, void
 
@@ -25,11 +26,11 @@ def test_a_signal_that_comes_while_its_wait_expires_is_taken(
     assert world.turn(run_id).status is Status.WAITING
     world.clock.at += 60_000
     commit = world.runs.commit
-    letters = [b"7"]
+    messages = [b"7"]
 
     def after_the_signal(written: Commit) -> Written:
-        if letters:
-            void(world.controls.signal("demo", "orders", run_id, "approved", letters.pop()))
+        if messages:
+            void(world.controls.signal("demo", "orders", run_id, "approved", messages.pop()))
         return commit(written)
 
     monkeypatch.setattr(world.runs, "commit", after_the_signal)
@@ -52,8 +53,8 @@ def test_closing_a_cancelled_run_loses_no_step_of_a_full_journal() -> None:
     with pytest.raises(KeyboardInterrupt):
         world.turn(run_id)
     world.controls.cancel("demo", "orders", run_id)
-    world.clock.at = world.head(run_id).until + limits.CLOCK_MARGIN + 1
-    assert world.turn(run_id).token is None
+    world.clock.at = world.head(run_id).lease_expires_at + limits.CLOCK_MARGIN + 1
+    assert world.turn(run_id).lease_token is None
     (record,) = world.journal(run_id).records
     assert (record.status, record.error) == (StepStatus.CANCELLED, text)
 
@@ -71,7 +72,7 @@ def test_a_cancelled_run_of_an_unreadable_version_is_closed(
     world.clock.at += limits.LEASE + limits.CLOCK_MARGIN + 1
     monkeypatch.setattr(world, "load", unreadable)
     head = world.turn(run_id)
-    assert (head.status, head.token, head.wake_at) == (Status.CANCELLED, None, None)
+    assert (head.status, head.lease_token, head.wake_at) == (Status.CANCELLED, None, None)
 
 
 def test_what_two_writes_of_a_lease_say_differently_has_different_names() -> None:
@@ -82,8 +83,8 @@ def test_what_two_writes_of_a_lease_say_differently_has_different_names() -> Non
     world.outcomes = [Succeeded(b'"%s"' % text[:250].encode()), Failed(text)]
     run_id = world.start()
 
-    def cancel(act: Act) -> None:
-        if act.ordinal == 1:
+    def cancel(attempt: Attempt) -> None:
+        if attempt.ordinal == 1:
             void(world.controls.cancel("demo", "orders", run_id))
 
     world.during = cancel

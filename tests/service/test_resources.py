@@ -5,8 +5,8 @@ import pytest
 from stepwell_engine.adapters.memory.catalog import MemoryCatalog
 from stepwell_engine.adapters.memory.queues import MemoryQueues
 from stepwell_engine.errors import Problem
-from stepwell_engine.service.resources import QUEUE, Resources
-from tests.functions.home import MarkedSecrets
+from stepwell_engine.service.projects.resources import QUEUE, Resources
+from tests.api.home import MarkedSecrets
 from tests.service.world import START, ManualClock
 
 

@@ -3,11 +3,11 @@
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.core.definition import Kind, Step
-from stepwell_engine.core.journal import Stored
-from stepwell_engine.core.run import Status
+from stepwell_engine.core.declared.definition import Kind, Step
+from stepwell_engine.core.run.records import Stored
+from stepwell_engine.core.run.status import Status
 from stepwell_engine.errors import Problem
-from stepwell_engine.service.controls import Signal
+from stepwell_engine.service.runs.controls import Signal
 from tests.service.world import START, World
 
 

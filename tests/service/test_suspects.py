@@ -3,12 +3,13 @@
 from collections.abc import Callable
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.gate import ProcessGate
-from stepwell_engine.core.definition import Kind, Step
-from stepwell_engine.core.outcome import Act, Outcome, Succeeded
-from stepwell_engine.core.run import Head, Status
-from stepwell_engine.service.advance import Advance
-from tests.service.world import CountedIds, InlineCrews, World
+from stepwell_engine.adapters.process.gate import ProcessGate
+from stepwell_engine.core.declared.definition import Kind, Step
+from stepwell_engine.core.run.attempt import Attempt, Outcome, Succeeded
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.status import Status
+from stepwell_engine.service.worker.advance import Advance
+from tests.service.world import CountedIds, InlineTaskGroups, World
 
 STEP = Step(0, "a", Kind.FUNCTION, "f", max_attempts=3, timeout=30_000)
 LOST = limits.LEASE + limits.CLOCK_MARGIN + 1
@@ -29,16 +30,16 @@ class Process(World):
             self.runs,
             self,
             dict.fromkeys(Kind, self),
-            InlineCrews(),
+            InlineTaskGroups(),
             self.hints,
             self.clock,
             CountedIds(),
             self.gate,
         )
 
-    def perform(self, act: Act) -> Outcome:
-        self.acts.append(act)
-        self.does.get(act.run_id, lambda: None)()
+    def run(self, attempt: Attempt) -> Outcome:
+        self.attempts.append(attempt)
+        self.does.get(attempt.run_id, lambda: None)()
         return Succeeded()
 
     def lose(self, run_id: str, times: int) -> None:
@@ -71,8 +72,8 @@ def test_a_suspect_waits_for_another_and_loses_nothing() -> None:
     world.lose(run_id, 3)
     list(world.delays())
     head = meanwhile(world, run_id)
-    assert world.acts == []
-    assert (head.status, head.token, head.lost) == (Status.PENDING, None, 3)
+    assert world.attempts == []
+    assert (head.status, head.lease_token, head.lost_leases) == (Status.PENDING, None, 3)
     assert head.ready_at == head.wake_at == world.clock.at + 1_000
     assert list(world.delays()) == [1_000]
     world.clock.at += 1_000
@@ -99,7 +100,7 @@ def test_only_the_guilty_run_fails() -> None:
         world.advance.run(guilty, "demo", 60_000)
 
     world.does = {innocent: strike, guilty: die}
-    for _ in range(limits.MAX_LOST_IN_A_ROW + 5):
+    for _ in range(limits.MAX_LOST_LEASES + 5):
         world.gate = ProcessGate()
         world.advance._gate = world.gate  # of a new process
         for run_id in (innocent, guilty):

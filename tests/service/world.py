@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 from stepwell_engine.adapters.memory.hints import MemoryDispatcher
 from stepwell_engine.adapters.memory.runs import MemoryRuns
-from stepwell_engine.core import journal as journals
-from stepwell_engine.core.definition import Definition, Kind, Step
-from stepwell_engine.core.journal import Journal
-from stepwell_engine.core.outcome import Act, Outcome, Succeeded
-from stepwell_engine.core.run import Blob, Head
+from stepwell_engine.core.declared.definition import Definition, Kind, Step
+from stepwell_engine.core.run import journal_codec
+from stepwell_engine.core.run.attempt import Attempt, Outcome, Succeeded
+from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.errors import Problem, Unavailable
-from stepwell_engine.ports import Commit, Written
-from stepwell_engine.service.advance import Advance
-from stepwell_engine.service.controls import Controls
-from stepwell_engine.service.starts import Starts
+from stepwell_engine.ports import Commit, StepRunner, Written
+from stepwell_engine.service.runs.controls import Controls
+from stepwell_engine.service.runs.starts import Starts
+from stepwell_engine.service.worker.advance import Advance
 
 START = 1_700_000_000_000
 
@@ -79,10 +79,10 @@ class FlakyRuns(MemoryRuns):
         return written
 
 
-class InlineCrews:
+class InlineTaskGroups:
     """A crew that does each task when it is started."""
 
-    def open(self) -> "InlineCrews":
+    def open(self) -> "InlineTaskGroups":
         return self
 
     def start(self, task: Callable[[], None]) -> None:
@@ -104,13 +104,13 @@ class World:
         self.hints = MemoryDispatcher(self.clock)
         self.definition = Definition("demo", "orders", 1, steps)
         self.others: dict[str, Definition] = {}
-        self.acts: list[Act] = []
+        self.attempts: list[Attempt] = []
         self.outcomes: list[Outcome] = []
-        self.during: Callable[[Act], None] = lambda _: None
+        self.during: Callable[[Attempt], None] = lambda _: None
         ids = CountedIds()
-        performers = dict.fromkeys(Kind, self)
+        runners: dict[str, StepRunner] = dict.fromkeys(Kind, self)
         self.advance = Advance(
-            self.runs, self, performers, InlineCrews(), self.hints, self.clock, ids
+            self.runs, self, runners, InlineTaskGroups(), self.hints, self.clock, ids
         )
         self.starts = Starts(self.runs, self, self.hints, self.clock, ids)
         self.controls = Controls(self.runs, self, self.hints, self.clock, ids)
@@ -123,10 +123,10 @@ class World:
     def load(self, project: str, workflow: str, version: int) -> Definition:
         return self.others.get(workflow, self.definition)
 
-    def perform(self, act: Act) -> Outcome:
-        self.acts.append(act)
-        self.during(act)
-        return self.outcomes.pop(0) if self.outcomes else Succeeded(b"%d" % len(self.acts))
+    def run(self, attempt: Attempt) -> Outcome:
+        self.attempts.append(attempt)
+        self.during(attempt)
+        return self.outcomes.pop(0) if self.outcomes else Succeeded(b"%d" % len(self.attempts))
 
     def add(self, workflow: str, *steps: Step) -> None:
         """Another workflow of the project."""
@@ -162,7 +162,7 @@ class World:
 
     def journal(self, run_id: str) -> Journal:
         head = self.head(run_id)
-        return journals.decode(head.journal, head.created_at)
+        return journal_codec.decode(head.journal, head.created_at)
 
     def delays(self) -> Iterator[int]:
         while (at := self.hints.next_at()) is not None:

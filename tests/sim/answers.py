@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from stepwell_engine.core.run import Head, Status
-from stepwell_engine.service.controls import Signal
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.status import Status
+from stepwell_engine.service.runs.controls import Signal
 from tests.sim.ledger import Ledger
 from tests.sim.scheduler import Violation
 

@@ -6,14 +6,14 @@ from itertools import count
 from typing import Protocol
 
 from stepwell_engine import limits
-from stepwell_engine.core import jsonvalue
-from stepwell_engine.core.definition import Kind
-from stepwell_engine.core.outcome import Act
-from stepwell_engine.core.run import StepStatus
+from stepwell_engine.core.declared.definition import Kind
+from stepwell_engine.core.run.attempt import Attempt
+from stepwell_engine.core.run.status import StepStatus
+from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.errors import Problem, Unavailable
 from stepwell_engine.ports import Clock
-from stepwell_engine.service.controls import Controls
-from stepwell_engine.service.starts import Starts
+from stepwell_engine.service.runs.controls import Controls
+from stepwell_engine.service.runs.starts import Starts
 from tests.sim.answers import Answers
 from tests.sim.definitions import PROJECT, SIGNALS
 from tests.sim.ledger import Ledger
@@ -22,7 +22,7 @@ from tests.sim.scheduler import EPOCH
 from tests.sim.workload import Slot, Start, noise
 
 _TRIES = 3
-_FULL = limits.INLINE_MAIL
+_FULL = limits.INLINE_MESSAGE
 _SIGNAL_SIZES = (20, _FULL - 20, _FULL, _FULL, _FULL, _FULL + 1, 5_000)  # bytes of a payload
 _KEYS = 3  # idempotency keys of the signals of a run
 _SOON = 40  # ms
@@ -61,8 +61,8 @@ class Callers:
         self._slots = {slot.workflow: slot for slot in slots}
         self._answers = answers
         self._spawn_caller = spawn
-        self._mail = count(1)
-        self._acts: dict[tuple[str, bool], int] = {}
+        self._message = count(1)
+        self._attempts: dict[tuple[str, bool], int] = {}
         self._cancelled: set[str] = set()
 
     def begin(self) -> None:
@@ -83,7 +83,7 @@ class Callers:
         """A head was written, a page will be, or a worker died: somebody may do something now."""
         ledger = self._links.checks.ledgers[run_id]
         slot = self._slots[ledger.head.workflow]
-        parked = what == "commit" and ledger.head.live and ledger.head.token is None
+        parked = what == "commit" and ledger.head.live and ledger.head.lease_token is None
         self._maybe_cancel(what, ledger, slot, parked)
         waits = ledger.step.signal if ledger.step is not None else None
         if what == "page" and self._random() < slot.prompt:
@@ -113,14 +113,14 @@ class Callers:
         if how == "crowd" and what == "commit" and ledger.airborne:
             self._cancel_soon(ledger, _until_the_next(ledger, self._links.scheduler.now))
 
-    def act_started(self, act: Act, lasts: int) -> None:
+    def attempt_started(self, attempt: Attempt, lasts: int) -> None:
         """An act began: somebody may cancel its run in the middle."""
-        ledger = self._links.checks.ledgers[act.run_id]
+        ledger = self._links.checks.ledgers[attempt.run_id]
         slot = self._slots[ledger.head.workflow]
-        key = (act.run_id, act.undo)
-        number = self._acts[key] = self._acts.get(key, -1) + 1
-        if slot.cancel == ("undo" if act.undo else "act", number):
-            pause = _THE_NEXT_ATTEMPT if act.undo else 0
+        key = (attempt.run_id, attempt.compensation)
+        number = self._attempts[key] = self._attempts.get(key, -1) + 1
+        if slot.cancel == ("undo" if attempt.compensation else "act", number):
+            pause = _THE_NEXT_ATTEMPT if attempt.compensation else 0
             self._cancel_soon(ledger, int((lasts + pause) * self._random()))
 
     def _signal_waiting(self, ledger: Ledger, slot: Slot) -> None:
@@ -215,7 +215,7 @@ class Callers:
 
     def _signal(self, ledger: Ledger, signal: str, host: ApiHost) -> None:
         run_id, workflow = ledger.head.run_id, ledger.head.workflow
-        number = next(self._mail)
+        number = next(self._message)
         key = None
         if self._random() < self._slots[workflow].keyed:
             # Whoever uses a key again sends the same signal again.

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable
 
-from stepwell_engine.core import journal as journals
-from stepwell_engine.core.definition import Kind
-from stepwell_engine.core.journal import Journal, Record
-from stepwell_engine.core.outcome import Act, Outcome
-from stepwell_engine.core.run import Blob, Head, Status, StepStatus
-from stepwell_engine.limits import CHILDREN_AT_ONCE, CLOCK_MARGIN, LEASE, MAX_LOST_IN_A_ROW
+from stepwell_engine.core.declared.definition import Kind
+from stepwell_engine.core.run import journal_codec
+from stepwell_engine.core.run.attempt import Attempt, Outcome
+from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.records import Record
+from stepwell_engine.core.run.status import Status, StepStatus
+from stepwell_engine.limits import CHILDREN_AT_ONCE, CLOCK_MARGIN, LEASE, MAX_LOST_LEASES
 from stepwell_engine.ports import Commit
 from tests.sim.families import Families
 from tests.sim.ledger import (
@@ -21,9 +23,9 @@ from tests.sim.ledger import (
     told_in_flight,
     turn,
 )
-from tests.sim.letters import check_mail, check_parked
+from tests.sim.messages import check_inbox, check_parked
 from tests.sim.outcomes import Look, check_finished, check_open
-from tests.sim.rollback import check_rollback
+from tests.sim.rollback import check_compensation
 from tests.sim.scheduler import Violation
 from tests.sim.workload import Slot
 
@@ -79,10 +81,12 @@ class Checks:
         now = self._clock()
         if not old.live:
             raise Violation(10, f"a run that is {old.status} was claimed")
-        if old.token is not None:
-            if now <= old.until:
-                raise Violation(4, f"the lease of {old.token} was taken while it was in force")
-            self._lose(ledger, old.token)
+        if old.lease_token is not None:
+            if now <= old.lease_expires_at:
+                raise Violation(
+                    4, f"the lease of {old.lease_token} was taken while it was in force"
+                )
+            self._lose(ledger, old.lease_token)
             ledger.losses += 1
         else:
             self.prompt(ledger.ready_since, "a claim")
@@ -95,7 +99,7 @@ class Checks:
         self._held(old, token)
         if not old.live:
             raise Violation(10, f"the lease of a run that is {old.status} was extended")
-        if any(one.ends_by > new.until for one in ledger.airborne if not one.over):
+        if any(one.ends_by > new.lease_expires_at for one in ledger.airborne if not one.over):
             raise Violation(4, f"the lease of {token} ends now before its act must")
         ledger.moved_at = self._clock()
         self._rests(ledger, new)
@@ -108,20 +112,22 @@ class Checks:
     def committed(self, old: Head, new: Head, commit: Commit, hand: InHand) -> None:
         """The lease's holder wrote, with `hand` in hand when it began to."""
         ledger = self.ledgers[new.run_id]
-        self._held(old, commit.token)
+        self._held(old, commit.lease_token)
         if old.status is Status.CANCELLED:
             if new.status is not Status.CANCELLED:
                 raise Violation(10, f"a cancelled run became {new.status}")
         elif not old.live:
             raise Violation(10, f"a run that is {old.status} was written")
-        if new.token is None and hand.flying:
-            raise Violation(4, f"{commit.token} lets go while {hand.flying[0]} is in flight")
+        if new.lease_token is None and hand.in_flight:
+            raise Violation(
+                4, f"{commit.lease_token} lets go while {hand.in_flight[0]} is in flight"
+            )
         before = ledger.journal
         self._journal(ledger, old, new, commit.blobs, hand)
         if ledger.journal != before:
             ledger.losses = 0
         self._standing(ledger, new)
-        if new.live and new.token is None and commit.status is not None:  # not just put back
+        if new.live and new.lease_token is None and commit.status is not None:  # not just put back
             check_parked(ledger, new)
         now = self._clock()
         if old.live and not new.live:
@@ -131,20 +137,20 @@ class Checks:
         ledger.ready_since = ready_from(ledger, now)
         self._rests(ledger, new)
 
-    def delivered(self, old: Head, new: Head, mail_id: str) -> None:
+    def delivered(self, old: Head, new: Head, message_id: str) -> None:
         """Somebody put mail."""
         ledger = self.ledgers[new.run_id]
-        letter = new.mail[mail_id]
+        message = new.inbox[message_id]
         if not old.live:
             raise Violation(10, f"mail was put into a run that is {old.status}")
-        if letter.blob is not None:
-            self._refer(ledger, letter.blob)
-        if letter.kind == "child":  # may be told again once it was read
-            self.families.told(letter, mail_id)
-        elif mail_id in ledger.accepted:
-            raise Violation(6, f"signal {mail_id} was put there twice")
+        if message.blob is not None:
+            self._refer(ledger, message.blob)
+        if message.kind == "child":  # may be told again once it was read
+            self.families.told(message, message_id)
+        elif message_id in ledger.accepted:
+            raise Violation(6, f"signal {message_id} was put there twice")
         now = self._clock()
-        ledger.accepted.setdefault(mail_id, now)
+        ledger.accepted.setdefault(message_id, now)
         ledger.ready_since = min(ledger.ready_since, now)
         self._rests(ledger, new)
 
@@ -165,18 +171,18 @@ class Checks:
         ledger = self.ledgers[new.run_id]
         if new.status is not Status.CANCELLED or old.status is not Status.CANCELLED:
             raise Violation(10, f"a run that is {old.status} was closed, it is {new.status} now")
-        if self._clock() <= old.until:
-            raise Violation(10, f"closed while the lease of {old.token} was in force")
-        self._lose(ledger, old.token or "")
+        if self._clock() <= old.lease_expires_at:
+            raise Violation(10, f"closed while the lease of {old.lease_token} was in force")
+        self._lose(ledger, old.lease_token or "")
         self._journal(ledger, old, new, (), _NOTHING)
         self._standing(ledger, new)
         ledger.moved_at = ledger.settled_at = self._clock()
         self._rests(ledger, new)
 
-    def paid(self, new: Head) -> None:
+    def mark_notified(self, new: Head) -> None:
         """A run's parent was told of its end."""
         ledger = self.ledgers[new.run_id]
-        self.families.paid(new)
+        self.families.mark_notified(new)
         self.prompt(ledger.ended_at, f"the news of {new.run_id}")
         self._rests(ledger, new)
 
@@ -197,8 +203,8 @@ class Checks:
         refer(ledger, name, lambda name: self._read(ledger.head.run_id, name))
 
     def _held(self, old: Head, token: str) -> None:
-        if old.token != token:
-            raise Violation(4, f"{token} wrote, but the lease is {old.token}'s")
+        if old.lease_token != token:
+            raise Violation(4, f"{token} wrote, but the lease is {old.lease_token}'s")
 
     def _lose(self, ledger: Ledger, token: str) -> None:
         if any(not one.over for one in ledger.airborne):
@@ -216,21 +222,21 @@ class Checks:
         journal, before = ledger.journal, ledger.records
         fresh: list[Record] = []
         if new.journal != old.journal:
-            journal = journals.decode(new.journal, new.created_at)
+            journal = journal_codec.decode(new.journal, new.created_at)
             read_records(ledger, journal, meant, lambda name: self._read(new.run_id, name))
             fresh = [record for effect, record in ledger.records.items() if effect not in before]
             tried = {one.effect: one for one in known}
             look = Look(ledger, new, journal, tuple(fresh), tried, self._clock(), self.families)
             for record in fresh:
                 check_finished(look, record)
-            launches = check_open(look)
-            self._attempts(ledger.journal, journal, len(known) + launches)
+            child_starts = check_open(look)
+            self._attempts(ledger.journal, journal, len(known) + child_starts)
         if left := [one for one in known if not one.recorded]:
             raise Violation(5, f"a write leaves out what was done: {left}")
         ledger.airborne = [one for one in ledger.airborne if not one.recorded]
         self._siblings(fresh, hand, ledger)
         passed = self._moved(ledger, journal, fresh, old, new)
-        check_mail(ledger, journal, old, new, passed, self.prompt)
+        check_inbox(ledger, journal, old, new, passed, self.prompt)
         for one in ledger.journal.open:
             sleeps = ledger.definition.flat[one.ordinal].kind is Kind.SLEEP
             if sleeps and one.ordinal in passed:
@@ -238,7 +244,7 @@ class Checks:
         if passed:
             ledger.moved_on_at = self._clock()
         previous, ledger.journal = ledger.journal, journal
-        check_rollback(ledger, previous, new)
+        check_compensation(ledger, previous, new)
 
     def _attempts(self, before: Journal, after: Journal, expected: int) -> None:
         if after.attempts - before.attempts != expected:
@@ -247,9 +253,9 @@ class Checks:
     def _siblings(self, fresh: Iterable[Record], hand: InHand, ledger: Ledger) -> None:
         """A child that failed for good is recorded when no sibling is in flight. Property 9."""
         for record in fresh:
-            crowd = record.undo or ledger.step is None or ledger.step.kind is Kind.JOIN
-            if record.status is StepStatus.FAILED and crowd and hand.flying:
-                raise Violation(9, f"{record} while {hand.flying[0]} is in flight")
+            crowd = record.compensation or ledger.step is None or ledger.step.kind is Kind.JOIN
+            if record.status is StepStatus.FAILED and crowd and hand.in_flight:
+                raise Violation(9, f"{record} while {hand.in_flight[0]} is in flight")
 
     def _moved(
         self, ledger: Ledger, journal: Journal, fresh: Iterable[Record], old: Head, new: Head
@@ -261,7 +267,7 @@ class Checks:
         passed = [
             one.ordinal
             for one in fresh
-            if one.status is StepStatus.SUCCEEDED and not one.undo and one.ordinal in tops
+            if one.status is StepStatus.SUCCEEDED and not one.compensation and one.ordinal in tops
         ]
         moved = journal.position - begin
         if passed != through and not (new.status is Status.CANCELLED and moved == 0):
@@ -284,7 +290,7 @@ class Checks:
         elif new.live:
             if step is None:
                 raise Violation(2, f"over, but {new.status}")
-            if new.token is None:
+            if new.lease_token is None:
                 kinds = (Status.PENDING,) if failure is not None else _PARKED.get(step.kind)
                 begun = journal.opened(step.ordinal) is not None
                 if begun and new.status not in (kinds or (Status.PENDING,)):
@@ -296,13 +302,13 @@ class Checks:
         ledger.writes += 1
         now, wake_at = self._clock(), new.wake_at
         if wake_at is None:
-            if new.live or new.token is not None or new.owes:
-                raise Violation(3, f"{new.status} without wake_at, token {new.token}")
+            if new.live or new.lease_token is not None or new.notify_pending:
+                raise Violation(3, f"{new.status} without wake_at, token {new.lease_token}")
             return
-        if new.owes:
+        if new.notify_pending:
             latest = ledger.ended_at
-        elif new.token is not None:
-            latest = max(new.until, now)
+        elif new.lease_token is not None:
+            latest = max(new.lease_expires_at, now)
         elif new.live:
             latest = max(new.ready_at, now + LEASE)
         else:
@@ -312,33 +318,34 @@ class Checks:
 
     # --- acts ---------------------------------------------------------------------------------
 
-    def act_starts(self, act: Act, token: str) -> Execution:
+    def attempt_starts(self, attempt: Attempt, token: str) -> Execution:
         """A performer is asked to act. Properties 2, 4, 5, 9, 10."""
-        ledger = self.ledgers[act.run_id]
+        ledger = self.ledgers[attempt.run_id]
         now = self._clock()
-        effect = (act.ordinal, act.undo)
-        self._may_act(ledger, act, token)
+        effect = (attempt.ordinal, attempt.compensation)
+        self._may_start(ledger, attempt, token)
         if effect not in turn(ledger):
-            raise Violation(9 if act.undo else 2, f"{act.step} acts, {turn(ledger)} could")
-        opened = ledger.journal.opened(*effect)
-        begun = opened.attempt if opened is not None else 0
-        if act.attempt != begun + 1 or (token, effect, act.attempt) in ledger.acts:
-            raise Violation(5, f"attempt {act.attempt} of {act.step}, {begun} are recorded")
+            number = 9 if attempt.compensation else 2
+            raise Violation(number, f"{attempt.step} starts, {turn(ledger)} could")
+        begun = opened.attempt if (opened := ledger.journal.opened(*effect)) else 0
+        if attempt.number != begun + 1 or (token, effect, attempt.number) in ledger.attempts:
+            raise Violation(5, f"attempt {attempt.number} of {attempt.step}, {begun} are recorded")
         if opened is not None and now + SKEW < (opened.next_at or 0):
-            raise Violation(5, f"{act.step} acts before its pause is over")
-        if ledger.losses >= MAX_LOST_IN_A_ROW:
-            raise Violation(5, f"{act.step} acts after {ledger.losses} lost workers")
-        ledger.acts.add((token, effect, act.attempt))
-        execution = Execution(act.ordinal, act.undo, act.attempt, token, now + act.timeout)
+            raise Violation(5, f"{attempt.step} acts before its pause is over")
+        if ledger.losses >= MAX_LOST_LEASES:
+            raise Violation(5, f"{attempt.step} acts after {ledger.losses} lost workers")
+        ledger.attempts.add((token, effect, attempt.number))
+        ends = now + attempt.timeout
+        execution = Execution(*effect, attempt.number, token, ends)
         ledger.executions.append(execution)
         ledger.airborne.append(execution)
-        told, flying = told_in_flight(ledger, now + SKEW), ledger.in_flight(token)
-        if ledger.head.live and not flying <= told:
-            raise Violation(2, f"{flying} are in flight, a reader is told {told}")
+        told, in_flight = told_in_flight(ledger, now + SKEW), ledger.in_flight(token)
+        if ledger.head.live and not in_flight <= told:
+            raise Violation(2, f"{in_flight} are in flight, a reader is told {told}")
         return execution
 
     def begins(self, run_id: str, token: str) -> None:
-        """A worker begins an act, itself or by its crew. Properties 5 and 10."""
+        """A worker begins an attempt, itself or by its group. Properties 5 and 10."""
         ledger = self.ledgers[run_id]
         known = ledger.in_hand(token).known
         if known:
@@ -346,31 +353,34 @@ class Checks:
         if ledger.cancelled_at is not None and ledger.cancelled_at < ledger.looked_at:
             raise Violation(10, f"{token} begins an act, though it could know of the cancel")
 
-    def _may_act(self, ledger: Ledger, act: Act, token: str) -> None:
+    def _may_start(self, ledger: Ledger, attempt: Attempt, token: str) -> None:
         """With this lease, now, beside what is in flight. Properties 4 and 10."""
         head, now = ledger.head, self._clock()
-        if head.token != token:
-            raise Violation(4, f"{token} acts, but the lease is {head.token}'s")
-        if now + act.timeout > head.until:
-            raise Violation(4, f"an act of {act.timeout} ms, the lease ends in {head.until - now}")
+        if head.lease_token != token:
+            raise Violation(4, f"{token} acts, but the lease is {head.lease_token}'s")
+        if now + attempt.timeout > head.lease_expires_at:
+            raise Violation(
+                4,
+                f"an act of {attempt.timeout} ms, the lease ends in {head.lease_expires_at - now}",
+            )
         if any(one.token != token and not one.over for one in ledger.airborne):
             raise Violation(4, f"{token} acts in the middle of another worker's act")
         hand = ledger.in_hand(token)
-        if len(hand.flying) >= CHILDREN_AT_ONCE:
-            raise Violation(4, f"{act.step} acts beside {len(hand.flying)} others")
+        if len(hand.in_flight) >= CHILDREN_AT_ONCE:
+            raise Violation(4, f"{attempt.step} acts beside {len(hand.in_flight)} others")
         if not head.live and head.status is not Status.CANCELLED:
             raise Violation(10, f"an act of a run that is {head.status}")
 
-    def act_ended(self, run_id: str, execution: Execution, outcome: Outcome | None) -> None:
+    def attempt_ended(self, run_id: str, execution: Execution, outcome: Outcome | None) -> None:
         """The performer answered, or its process died (None)."""
         execution.over, execution.ended_at = True, self._clock()
         execution.outcome = outcome
         if outcome is None:
             self.ledgers[run_id].airborne.remove(execution)
 
-    def act_landed(self, run_id: str, execution: Execution, alone: bool) -> None:
+    def attempt_completed(self, run_id: str, execution: Execution, alone: bool) -> None:
         """The worker has the outcome, if it did the act itself; else its crew has."""
-        execution.landed = True
+        execution.completed = True
         if alone:
             self.ledgers[run_id].take(execution)
             self.ledgers[run_id].looked_at = self._clock()
@@ -380,7 +390,7 @@ class Checks:
         ledger = self.ledgers[run_id]
         ledger.looked_at = self._clock()
         for one in ledger.airborne:
-            if one.token == token and one.landed:
+            if one.token == token and one.completed:
                 ledger.take(one)
 
     def looked(self, run_id: str, head: Head | None) -> None:

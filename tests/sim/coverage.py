@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Literal
 
-from stepwell_engine.core.definition import Kind
+from stepwell_engine.core.declared.definition import Kind
 from tests.sim.definitions import ACTIONS, KINDS, WAITS
 
 When = Literal["before", "after"]
@@ -12,7 +12,7 @@ _ANYWHERE = ("claim", "commit", "close", "sleep")
 _STEPPING = (*_ANYWHERE, "blob", "hint")
 _ACTING = (*_STEPPING, "extend", "perform")
 _CALLING = (*_STEPPING, "extend", "create", "cancel")
-_OWING = ("claim", "read", "blob", "deliver", "hint", "paid", "sleep")
+_OWING = ("claim", "read", "blob", "deliver", "hint", "mark_notified", "sleep")
 # Calls of callers and of the tick, whatever the run's step.
 _OTHERS = ("by_key", "get", "blob", "create", "deliver", "cancel", "due", "hint", "sleep")
 ANY = "any"

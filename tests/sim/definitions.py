@@ -6,7 +6,7 @@ from enum import StrEnum
 from random import Random
 from typing import Any, TypeVar
 
-from stepwell_engine.core.definition import ACTION_KINDS, Definition, Kind, Step
+from stepwell_engine.core.declared.definition import ACTION_KINDS, Definition, Kind, Step
 
 PROJECT = "demo"
 ACTIONS = tuple(sorted(ACTION_KINDS))
@@ -69,7 +69,7 @@ class Drawing:
         self._style = style
         self._targets = targets
         self._times = {Style.SLOW: _SLOW, Style.LAZY: _LAZY}.get(style, _USUAL)
-        self._undo = self._one((0.3, 0.9) if style is Style.WIDE else (0.0, 0.3, 0.9))
+        self._compensation_share = self._one((0.3, 0.9) if style is Style.WIDE else (0.0, 0.3, 0.9))
         self._ordinal = 0
         self._left = {Kind.FANOUT: _MOST_FANOUTS, Kind.SUBWORKFLOW: _MOST_CALLS if targets else 0}
 
@@ -143,7 +143,7 @@ class Drawing:
         )
 
     def _compensation(self, ordinal: int) -> Step | None:
-        if self._random.random() >= self._undo:
+        if self._random.random() >= self._compensation_share:
             return None
         return Step(
             ordinal,

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
-from stepwell_engine.core.definition import Step
-from stepwell_engine.core.journal import Record
-from stepwell_engine.core.run import Head, Mail, Status, StepStatus
-from stepwell_engine.core.subworkflow import result_of
+from stepwell_engine.core.declared.definition import Step
+from stepwell_engine.core.declared.subworkflow import result_of
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.records import Record
+from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.limits import CLOCK_MARGIN, MAX_DEPTH
 from tests.sim.definitions import MISSING
 from tests.sim.ledger import SKEW, Ledger, content, run_output
@@ -49,12 +51,12 @@ class Families:
         """A child, or what cascades, ended: from this very write on it owes."""
         if new.parent is None and not new.cascade:
             return
-        if not new.owes:
+        if not new.notify_pending:
             raise Violation(3, f"{new.run_id} ended, and owes nobody the news")
         if new.wake_at is None or new.wake_at > self._clock() + CLOCK_MARGIN:
             raise Violation(3, f"{new.run_id} owes, and nobody will look at it soon")
 
-    def paid(self, head: Head) -> None:
+    def mark_notified(self, head: Head) -> None:
         """A debt was struck off: the parent knows, or need not."""
         if head.cascade:
             ledger = self._ledgers[head.run_id]
@@ -65,10 +67,10 @@ class Families:
         if parent.head.live and head.run_id not in parent.accepted:
             raise Violation(3, f"the debt of {head.run_id} is struck off, its parent knows nothing")
 
-    def told(self, letter: Mail, run_id: str) -> None:
+    def told(self, message: InboxMessage, run_id: str) -> None:
         """A parent was told of a child's end."""
         child = self._ledgers[run_id].head
-        result = result_of(letter)
+        result = result_of(message)
         if child.live or (result.status, result.ended_at) != (child.status, child.ended_at):
             raise Violation(9, f"{run_id} is {child.status}, its parent was told {result}")
 

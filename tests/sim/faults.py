@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
-from stepwell_engine.core.definition import Kind
+from stepwell_engine.core.declared.definition import Kind
 from tests.sim.coverage import ANY, DEBT, UNDO
 
 
@@ -26,7 +26,14 @@ _WORKERS = {"blob": 0.1, "commit": 0.02, "extend": 0.15, "close": 0.8, "sleep": 
 _PARKING = {**_WORKERS, "blob": 0.85, "claim": 0.2, "commit": 0.15, "sleep": 0.2}
 _CALLING = {**_PARKING, "blob": 0.2, "create": 0.1, "cancel": 0.3, "extend": 0.9}
 _CROWD = {**_WORKERS, "get": 0.05}
-_OWING = {"claim": 0.05, "read": 0.1, "blob": 0.2, "deliver": 0.05, "hint": 0.06, "paid": 0.05}
+_OWING = {
+    "claim": 0.05,
+    "read": 0.1,
+    "blob": 0.2,
+    "deliver": 0.05,
+    "hint": 0.06,
+    "mark_notified": 0.05,
+}
 _OTHERS = {"cancel": 0.02, "sleep": 0.02}
 _MORE = {
     ANY: _OTHERS,
@@ -59,8 +66,8 @@ class Profile:
     hint_doubled: float
     hint_late: float
     hint_again: float  # of a crash or an unanswered call: the queue delivers the hint once more
-    act_crash: float
-    act_stall: float
+    attempt_crash: float
+    attempt_stall: float
     due_missed: float
     due_stale: float
     tick_late: float
@@ -91,8 +98,8 @@ def draw_profile(random: Random) -> Profile:
         hint_doubled=chance(0.5),
         hint_late=chance(0.4),
         hint_again=chance(1.0),
-        act_crash=chance(0.3),
-        act_stall=chance(0.2),
+        attempt_crash=chance(0.3),
+        attempt_stall=chance(0.2),
         due_missed=chance(0.4),
         due_stale=chance(0.4),
         tick_late=chance(0.5),

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from stepwell_engine.core import journal as journals
-from stepwell_engine.core.definition import ACTION_KINDS, Definition, Kind, Step
-from stepwell_engine.core.journal import Joined, Journal, Output, Record, Stored
-from stepwell_engine.core.outcome import NotTried, Outcome
-from stepwell_engine.core.run import Blob, Head, Mail, StepStatus
-from stepwell_engine.service.progress import Progress
+from stepwell_engine.core.declared.definition import ACTION_KINDS, Definition, Kind, Step
+from stepwell_engine.core.run import journal_codec
+from stepwell_engine.core.run.attempt import Deferred, Outcome
+from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.records import Joined, Output, Record, Stored
+from stepwell_engine.core.run.status import StepStatus
+from stepwell_engine.service.runs.progress import Progress
 from tests.sim.scheduler import Violation
 
 SKEW = 900  # a clock is off by at most this, either way, in ms
@@ -32,7 +35,7 @@ class Execution:
     outcome: Outcome | None = None
     ended_at: int = 0
     over: bool = False
-    landed: bool = False
+    completed: bool = False
     seen: bool = False
     recorded: bool = False
 
@@ -46,7 +49,7 @@ class Execution:
 class InHand:
     """What a worker has in hand as it makes a write: acts that it waits for, outcomes it knows."""
 
-    flying: tuple[Execution, ...]
+    in_flight: tuple[Execution, ...]
     known: tuple[Execution, ...]
 
 
@@ -74,8 +77,8 @@ class Ledger:
     referred: dict[str, bytes] = field(default_factory=dict)
     executions: list[Execution] = field(default_factory=list)
     airborne: list[Execution] = field(default_factory=list)
-    acts: set[tuple[str, Effect, int]] = field(default_factory=set)
-    put_off: dict[Effect, Execution] = field(default_factory=dict)
+    attempts: set[tuple[str, Effect, int]] = field(default_factory=set)
+    deferred: dict[Effect, Execution] = field(default_factory=dict)
     consumed: set[str] = field(default_factory=set)
     accepted: dict[str, int] = field(default_factory=dict)
     answered: dict[str, int] = field(default_factory=dict)
@@ -103,7 +106,7 @@ class Ledger:
     @property
     def kind(self) -> str:
         """What the run is at: a kind of step, or `undo`, `debt`, `end`."""
-        if self.head.owes:
+        if self.head.notify_pending:
             return "debt"
         if self.journal.failure is not None:
             return "undo"
@@ -114,7 +117,11 @@ class Ledger:
     def done(self) -> bool:
         """Whether nobody has to look at the run any more."""
         head = self.head
-        return not (head.live or head.owes) and head.token is None and head.wake_at is None
+        return (
+            not (head.live or head.notify_pending)
+            and head.lease_token is None
+            and head.wake_at is None
+        )
 
     def step_of(self, effect: Effect) -> Step:
         """The step, or the compensation."""
@@ -133,17 +140,17 @@ class Ledger:
     def take(self, execution: Execution) -> None:
         """The worker knows the outcome now. What did not happen need not be recorded."""
         execution.seen = True
-        if isinstance(execution.outcome, NotTried):
+        if isinstance(execution.outcome, Deferred):
             execution.recorded = True
             self.airborne = [one for one in self.airborne if one is not execution]
-            self.acts.discard((execution.token, execution.effect, execution.attempt))
-            self.put_off[execution.effect] = execution
+            self.attempts.discard((execution.token, execution.effect, execution.attempt))
+            self.deferred[execution.effect] = execution
 
     def in_hand(self, token: str) -> InHand:
         """What the holder of a lease has in hand now."""
         mine = [one for one in self.airborne if one.token == token]
         return InHand(
-            flying=tuple(one for one in mine if not one.seen),
+            in_flight=tuple(one for one in mine if not one.seen),
             known=tuple(one for one in mine if one.seen),
         )
 
@@ -154,7 +161,7 @@ class Ledger:
 
 def told_in_flight(ledger: Ledger, now: int) -> set[Effect]:
     """What somebody who reads the run is told to be in flight."""
-    records = ledger.records | {one.effect: one for one in ledger.journal.open}
+    records = ledger.records | {one.action_key: one for one in ledger.journal.open}
     run = Progress(ledger.definition, ledger.head, ledger.journal, records, now)
     return {one.key for one in run.due()}
 
@@ -175,7 +182,9 @@ def turn(ledger: Ledger) -> list[Effect]:
     """The actions that are the run's turn now: a step, a join's children, compensations."""
     journal, steps = ledger.journal, ledger.definition.steps
     if journal.failure is not None:
-        stuck = any(one.undo and one.status is StepStatus.FAILED for one in ledger.records.values())
+        stuck = any(
+            one.compensation and one.status is StepStatus.FAILED for one in ledger.records.values()
+        )
         if journal.failure.ordinal is None or stuck:
             return []
         found = (outstanding(ledger, index) for index in range(journal.position - 1, -1, -1))
@@ -224,16 +233,16 @@ def read_records(ledger: Ledger, journal: Journal, meant: Iterable[Blob], read: 
             raise Violation(1, f"pages {before.pages} became {journal.pages}")
         for page in journal.pages[known:]:
             data = refer(ledger, page.blob, read)
-            found = journals.decode_page(data, ledger.head.created_at)
+            found = journal_codec.decode_page(data, ledger.head.created_at)
             if len(found) != page.count:
                 raise Violation(1, f"page {page.blob} holds {len(found)} steps, not {page.count}")
             paged = (*paged, *found)
     everything = (*paged, *journal.records)
-    records = {record.effect: record for record in everything}
+    records = {record.action_key: record for record in everything}
     if len(records) != len(everything):
-        undo = [one.effect for one in everything].count
-        twice = [one for one in everything if undo(one.effect) > 1]
-        raise Violation(9 if twice[0].undo else 1, f"recorded twice: {twice}")
+        undo = [one.action_key for one in everything].count
+        twice = [one for one in everything if undo(one.action_key) > 1]
+        raise Violation(9 if twice[0].compensation else 1, f"recorded twice: {twice}")
     for effect, record in ledger.records.items():
         if records.get(effect) != record:
             raise Violation(1, f"{record} became {records.get(effect)}")
@@ -278,6 +287,6 @@ def run_output(ledger: Ledger) -> bytes | None:
     return None
 
 
-def letter_content(ledger: Ledger, letter: Mail) -> bytes | None:
+def message_content(ledger: Ledger, message: InboxMessage) -> bytes | None:
     """A signal's payload, wherever it is kept."""
-    return letter.body if letter.blob is None else ledger.referred[letter.blob]
+    return message.body if message.blob is None else ledger.referred[message.blob]

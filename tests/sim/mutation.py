@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from stepwell_engine.service.advance import Advance
-from stepwell_engine.service.children import Children
-from stepwell_engine.service.hold import Hold
+from stepwell_engine.service.runs.children import Children
+from stepwell_engine.service.worker.advance import Advance
+from stepwell_engine.service.worker.leased_run import LeasedRun
 from tests.sim.ports import Store
 from tests.sim.world import Engine
 
@@ -28,7 +28,7 @@ def advance(name: str, replacement: type[Advance], *rules: int) -> Mutation:
     return Mutation(name, frozenset(rules), Engine(advance=replacement))
 
 
-def hold(name: str, replacement: type[Hold], *rules: int) -> Mutation:
+def hold(name: str, replacement: type[LeasedRun], *rules: int) -> Mutation:
     """A defect of a worker that holds a run."""
     return Mutation(name, frozenset(rules), Engine(hold=replacement))
 

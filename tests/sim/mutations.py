@@ -8,20 +8,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from stepwell_engine.core import decide as deciding
-from stepwell_engine.core import effects, waits
-from stepwell_engine.core import journal as journals
-from stepwell_engine.core.definition import Step
-from stepwell_engine.core.instructions import Decision, Perform
-from stepwell_engine.core.journal import Journal, Packed, Record
-from stepwell_engine.core.outcome import Succeeded
-from stepwell_engine.core.run import Blob, Head, Mail, Status, StepStatus
-from stepwell_engine.core.transitions import finish_step, succeeded_record
+from stepwell_engine.core.declared import actions as effects
+from stepwell_engine.core.declared import decide as deciding
+from stepwell_engine.core.declared import waits
+from stepwell_engine.core.declared.definition import Step
+from stepwell_engine.core.declared.transitions import finish_step
+from stepwell_engine.core.run import journal_codec
+from stepwell_engine.core.run.attempt import Succeeded
+from stepwell_engine.core.run.decision import Decision, StartAttempts
+from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.journal_codec import Packed
+from stepwell_engine.core.run.records import Record
+from stepwell_engine.core.run.status import Status, StepStatus
+from stepwell_engine.core.run.transitions import succeeded_record
 from stepwell_engine.limits import MINUTE
 from stepwell_engine.ports import Commit, Dispatcher, Done, Due, Runs, Written
-from stepwell_engine.service.advance import Advance
-from stepwell_engine.service.hold import Hold
-from stepwell_engine.service.starts import Starts
+from stepwell_engine.service.runs.starts import Starts
+from stepwell_engine.service.worker.advance import Advance
+from stepwell_engine.service.worker.leased_run import LeasedRun
 from tests.sim.mutation import Mutation, advance, hold, patch, store
 from tests.sim.mutations_branches import BRANCHES
 from tests.sim.ports import SimRuns, Store
@@ -42,7 +48,7 @@ class NoCommitNumber(Store):
 
 class NoRevision(Store):
     def _may_commit(self, head: Head, commit: Commit) -> bool:
-        return super()._may_commit(head, replace(commit, revision=None))
+        return super()._may_commit(head, replace(commit, inbox_seq=None))
 
 
 class NoLiveStatus(Store):
@@ -64,19 +70,19 @@ class NoWakeAtOnRelease(Store):
         return replace(after, wake_at=None) if ready else after
 
 
-class MailStays(Store):
+class MessageStays(Store):
     def _committed(self, head: Head, commit: Commit) -> Head:
         return super()._committed(head, replace(commit, consumed=()))
 
 
-class MailLeavesReadyAt(Store):
-    def _delivered(self, head: Head, mail_id: str, mail: Mail, now: int) -> Head:
-        return replace(super()._delivered(head, mail_id, mail, now), ready_at=head.ready_at)
+class MessageLeavesReadyAt(Store):
+    def _delivered(self, head: Head, message_id: str, message: InboxMessage, now: int) -> Head:
+        return replace(super()._delivered(head, message_id, message, now), ready_at=head.ready_at)
 
 
 class CancelDropsToken(Store):
     def _cancelled(self, head: Head, now: int, cascade: bool) -> Head:
-        return super()._cancelled(replace(head, token=None, until=0), now, cascade)
+        return super()._cancelled(replace(head, lease_token=None, lease_expires_at=0), now, cascade)
 
 
 class CancelDropsWakeAt(Store):
@@ -91,12 +97,12 @@ class CancelOfTheFinished(Store):
 
 class NoMargin(Store):
     def _lease_is_over(self, head: Head, now: int) -> bool:
-        return head.until < now
+        return head.lease_expires_at < now
 
 
 class LostIsNotCounted(Store):
     def _claimed(self, head: Head, token: str, now: int, until: int) -> Head:
-        return replace(super()._claimed(head, token, now, until), lost=0)
+        return replace(super()._claimed(head, token, now, until), lost_leases=0)
 
 
 class KeyIsIgnored(Store):
@@ -111,7 +117,7 @@ class LateExtendShortens(Store):
 
 class ExtendByAnybody(Store):
     def _may_extend(self, head: Head, token: str, until: int) -> bool:
-        return head.live and head.until <= until
+        return head.live and head.lease_expires_at <= until
 
 
 class OverdueIsForgotten(Store):
@@ -125,7 +131,7 @@ class OverdueIsForgotten(Store):
 
 class BlobsAfterTheHead(SimRuns):
     def commit(self, commit: Commit) -> Written:
-        written = self._commit_head(commit, self._checks.in_hand(commit.run_id, commit.token))
+        written = self._commit_head(commit, self._checks.in_hand(commit.run_id, commit.lease_token))
         if isinstance(written, Done):
             self._put_blobs(commit.run_id, commit.blobs)
         return written
@@ -135,14 +141,14 @@ class ClosingDropsBlobs(SimRuns):
     def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
         head = self._store.peek(run_id)
         base = head.created_at if head is not None else 0
-        packed = journals.pack(journals.decode(journal, base), base, token, commit)
+        packed = journal_codec.pack(journal_codec.decode(journal, base), base, token, commit)
         return super().close(run_id, token, commit, packed.data)
 
 
 # --- the service ------------------------------------------------------------------------------
 
 
-class DispatchFirst(Hold):
+class DispatchFirst(LeasedRun):
     def _commit(self, decision: Decision, now: int, release: bool) -> bool:
         super()._dispatch(decision, now, release)
         return super()._commit(decision, now, release)
@@ -151,7 +157,7 @@ class DispatchFirst(Hold):
         """It is done already."""
 
 
-class NoDispatch(Hold):
+class NoDispatch(LeasedRun):
     def _dispatch(self, decision: Decision, now: int, release: bool) -> None:
         """The tick will find it."""
 
@@ -164,41 +170,41 @@ class DropsEarlyHints(Advance):
         return super()._claim(run_id, project)
 
 
-class NoClockCheck(Hold):
+class NoClockCheck(LeasedRun):
     def _secure(self, needed: int) -> int | None:
         return self._tools.clock.now()
 
 
-class OutcomeThenPosition(Hold):
+class OutcomeThenPosition(LeasedRun):
     def _commit(self, decision: Decision, now: int, release: bool) -> bool:
         before = self._committed.position
-        if decision.journal.position > before and isinstance(decision.next, Perform):
+        if decision.journal.position > before and isinstance(decision.next, StartAttempts):
             half = replace(decision, journal=replace(decision.journal, position=before))
             if not super()._commit(half, now, release=False):
                 return False
         return super()._commit(decision, now, release)
 
 
-class ManyStepsInOneWrite(Hold):
+class ManyStepsInOneWrite(LeasedRun):
     def _unrecorded(self, decision: Decision) -> bool:
-        return super()._unrecorded(decision) and not isinstance(decision.next, Perform)
+        return super()._unrecorded(decision) and not isinstance(decision.next, StartAttempts)
 
 
-class RefusalForgetsTheOutcome(Hold):
+class RefusalForgetsTheOutcome(LeasedRun):
     def _refused(self, head: Head | None) -> bool:
         self._journal = self._committed
-        self._tried = []
+        self._uncommitted = []
         return super()._refused(head)
 
 
-class SettlesTwice(Hold):
+class SettlesTwice(LeasedRun):
     def _refused(self, head: Head | None) -> bool:
-        tried, before = self._tried, self._head.commit
+        tried, before = self._uncommitted, self._head.commit_seq
         goes_on = super()._refused(head)
-        if goes_on and self._head.commit != before:
+        if goes_on and self._head.commit_seq != before:
             for one in tried:
                 if isinstance(one.outcome, Succeeded):
-                    begun = Record(one.act.ordinal, StepStatus.RETRYING, one.act.attempt)
+                    begun = Record(one.attempt.ordinal, StepStatus.RETRYING, one.attempt.number)
                     done = succeeded_record(begun, one.outcome.output, one.finished)
                     self._journal = finish_step(self._journal, done)
         return goes_on
@@ -206,7 +212,7 @@ class SettlesTwice(Hold):
 
 class ClosesTooEarly(Advance):
     def _close(self, head: Head) -> None:
-        super()._close(replace(head, until=0))
+        super()._close(replace(head, lease_expires_at=0))
 
 
 class HintBeforeCreate(Starts):
@@ -238,25 +244,25 @@ class _Silent:
 def _governed_by_ready_at(arm: Any) -> Any:
     """An arm of decide that reads its time limit from the head."""
 
-    def look(scene: Any, step: Step, journal: Journal) -> Any:
-        ends = scene.head.ready_at
+    def look(context: Any, step: Step, journal: Journal) -> Any:
+        ends = context.head.ready_at
         opened = tuple(replace(record, next_at=ends) for record in journal.open)
-        return arm(scene, step, replace(journal, open=opened) if opened else journal)
+        return arm(context, step, replace(journal, open=opened) if opened else journal)
 
     return look
 
 
-def _attempts_by_ready_at(scene: Any, journal: Journal, todo: Any) -> Any:
-    ends = scene.head.ready_at
+def _attempts_by_ready_at(context: Any, journal: Journal, todo: Any) -> Any:
+    ends = context.head.ready_at
     opened = tuple(replace(record, next_at=ends) for record in journal.open)
-    return _ATTEMPT(scene, replace(journal, open=opened) if opened else journal, todo)
+    return _ATTEMPT(context, replace(journal, open=opened) if opened else journal, todo)
 
 
-def _waits_anew(scene: Any, step: Step, journal: Journal) -> Any:
+def _waits_anew(context: Any, step: Step, journal: Journal) -> Any:
     """The time limit of a wait begins again with every look."""
-    ends = scene.now + step.timeout
+    ends = context.now + step.timeout
     opened = tuple(replace(record, next_at=ends) for record in journal.open)
-    return _WAIT(scene, step, replace(journal, open=opened))
+    return _WAIT(context, step, replace(journal, open=opened))
 
 
 def _expires_blindly(*args: Any) -> Decision:
@@ -267,10 +273,10 @@ def _pack_without_token(journal: Journal, base: int, token: str, write: int) -> 
     return _PACK(journal, base, "", write)
 
 
-_PACK = journals.pack
+_PACK = journal_codec.pack
 _ATTEMPT = effects.attempt_all
 _WAIT = waits.wait_for_signal
-_DECIDE = "stepwell_engine.core.decide."
+_DECIDE = "stepwell_engine.core.declared.decide."
 _TIMES = (
     (_DECIDE + "sleep", _governed_by_ready_at(waits.sleep)),
     (_DECIDE + "wait_for_signal", _governed_by_ready_at(waits.wait_for_signal)),
@@ -285,8 +291,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     store("no live condition", NoLiveStatus, 10),
     store("no wake_at on a parked run", NoWakeAtOnPark, 3),
     store("release without wake_at", NoWakeAtOnRelease, 3),
-    store("consumed mail stays", MailStays, 6),
-    store("mail leaves ready_at alone", MailLeavesReadyAt, 3),
+    store("consumed mail stays", MessageStays, 6),
+    store("mail leaves ready_at alone", MessageLeavesReadyAt, 3),
     store("cancel drops the lease token", CancelDropsToken, 10),
     store("cancel drops wake_at", CancelDropsWakeAt, 3),
     store("cancel of a finished run", CancelOfTheFinished, 10),
@@ -312,20 +318,20 @@ MUTATIONS: tuple[Mutation, ...] = (
     patch("a wait begins anew", _DECIDE + "wait_for_signal", _waits_anew, 2, 6),
     patch(
         "expiry without 'no new mail'",
-        "stepwell_engine.service.hold.decide",
+        "stepwell_engine.service.worker.leased_run.decide",
         _expires_blindly,
         6,
     ),
     patch(
         "payload key without the token",
-        "stepwell_engine.core.journal.pack",
+        "stepwell_engine.core.run.journal_codec.pack",
         _pack_without_token,
         1,
     ),
     patch(
         "page named after the commit alone",
-        "stepwell_engine.core.run.Head.writes",
-        property(lambda head: head.commit),
+        "stepwell_engine.core.run.head.Head.writes",
+        property(lambda head: head.commit_seq),
         1,
     ),
     *BRANCHES,

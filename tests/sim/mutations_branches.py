@@ -3,20 +3,23 @@
 from dataclasses import replace
 from typing import Any
 
-from stepwell_engine.core import compensate, fanout, subworkflow, transitions
-from stepwell_engine.core import decide as deciding
-from stepwell_engine.core.definition import Definition, Step
-from stepwell_engine.core.instructions import Decision, Launch
-from stepwell_engine.core.journal import Failure, Journal, Record
-from stepwell_engine.core.outcome import Act, Failed, NotTried
-from stepwell_engine.core.run import Blob, Head, Mail, Status, StepStatus
-from stepwell_engine.core.subworkflow import ChildResult, begin_child, child_started
-from stepwell_engine.core.transitions import record_open, retrying_record
+from stepwell_engine.core.declared import compensate, fanout, subworkflow, transitions
+from stepwell_engine.core.declared import decide as deciding
+from stepwell_engine.core.declared.definition import Definition, Step
+from stepwell_engine.core.declared.subworkflow import ChildResult, begin_child, child_started
+from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed
+from stepwell_engine.core.run.decision import Decision, StartChild
+from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.journal import Failure, Journal
+from stepwell_engine.core.run.records import Record
+from stepwell_engine.core.run.status import Status, StepStatus
+from stepwell_engine.core.run.transitions import record_open, retrying_record
 from stepwell_engine.errors import StoreError
 from stepwell_engine.ports import Commit, Delivered, Refused
-from stepwell_engine.service.advance import Advance
-from stepwell_engine.service.children import Children
-from stepwell_engine.service.hold import Hold
+from stepwell_engine.service.runs.children import Children
+from stepwell_engine.service.worker.advance import Advance
+from stepwell_engine.service.worker.leased_run import LeasedRun
 from tests.sim.mutation import Mutation, advance, children, hold, patch, store
 from tests.sim.ports import Store
 from tests.sim.world import Engine
@@ -24,24 +27,24 @@ from tests.sim.world import Engine
 # --- the store --------------------------------------------------------------------------------
 
 
-class NoDebtAtTheEnd(Store):
+class NoNotifyAtTheEnd(Store):
     def _committed(self, head: Head, commit: Commit) -> Head:
-        wake_at = None if commit.owes else commit.wake_at
-        return super()._committed(head, replace(commit, owes=False, wake_at=wake_at))
+        wake_at = None if commit.notify_pending else commit.wake_at
+        return super()._committed(head, replace(commit, notify_pending=False, wake_at=wake_at))
 
 
-class NoDebtAtTheCancel(Store):
+class NoNotifyAtTheCancel(Store):
     def _cancelled(self, head: Head, now: int, cascade: bool) -> Head:
-        kept = None if head.token is None else head.wake_at
-        return replace(super()._cancelled(head, now, cascade), owes=False, wake_at=kept)
+        kept = None if head.lease_token is None else head.wake_at
+        return replace(super()._cancelled(head, now, cascade), notify_pending=False, wake_at=kept)
 
 
-class CommitForgetsTheDebt(Store):
+class CommitForgetsToNotify(Store):
     def _wake_at(self, head: Head, commit: Commit) -> int | None:
-        return super()._wake_at(replace(head, owes=False), commit)
+        return super()._wake_at(replace(head, notify_pending=False), commit)
 
 
-class CloseForgetsTheDebt(Store):
+class CloseForgetsToNotify(Store):
     def _closed(self, head: Head, journal: bytes) -> Head:
         return replace(super()._closed(head, journal), wake_at=None)
 
@@ -50,93 +53,100 @@ class NoKeysOfSignals(Store):
     def deliver(
         self,
         run_id: str,
-        mail_id: str,
-        mail: Mail,
+        message_id: str,
+        message: InboxMessage,
         now: int,
         blob: Blob | None,
         key: str | None = None,
     ) -> Delivered | Refused:
-        return super().deliver(run_id, mail_id, mail, now, blob)
+        return super().deliver(run_id, message_id, message, now, blob)
 
 
 # --- a worker ---------------------------------------------------------------------------------
 
 
-class UndoneThenCursor(Hold):
+class CompensatedThenPosition(LeasedRun):
     def _commit(self, decision: Decision, now: int, release: bool) -> bool:
         before, after = self._committed, decision.journal
-        if before.undo is not None and (before.undo, before.undone) != (after.undo, after.undone):
-            half = replace(after, undo=before.undo, undone=before.undone)
+        if before.compensating is not None and (
+            before.compensating,
+            before.children_compensated,
+        ) != (after.compensating, after.children_compensated):
+            half = replace(
+                after,
+                compensating=before.compensating,
+                children_compensated=before.children_compensated,
+            )
             if not super()._commit(replace(decision, journal=half), now, release=False):
                 return False
         return super()._commit(decision, now, release)
 
 
-class StartsUnrecordedChildren(Hold):
-    def _launch(self, decision: Decision, launch: Launch, now: int) -> bool:
-        if launch.child is not None:
-            return super()._launch(decision, launch, now)
-        step, child = self._definition.flat[launch.ordinal], self._tools.ids.run_id()
-        begun = begin_child(step, decision.journal, launch.attempt, child, now)
-        self._tools.children.launch(self._head, step, child)
+class StartsUnrecordedChildren(LeasedRun):
+    def _start_child(self, decision: Decision, start: StartChild, now: int) -> bool:
+        if start.child is not None:
+            return super()._start_child(decision, start, now)
+        step, child = self._definition.flat[start.ordinal], self._tools.ids.run_id()
+        begun = begin_child(step, decision.journal, start.attempt, child, now)
+        self._tools.children.start(self._head, step, child)
         self._journal = child_started(step, begun)
         return True
 
 
-class ActsBeforeItRecords(Hold):
+class ActsBeforeItRecords(LeasedRun):
     def _unrecorded(self, decision: Decision) -> bool:
-        return super()._unrecorded(decision) and not self._flying
+        return super()._unrecorded(decision) and not self._in_flight
 
 
-class NeverLooks(Hold):
-    def _turn(self) -> bool:
+class NeverLooks(LeasedRun):
+    def _advance_once(self) -> bool:
         self._waited = False
-        return super()._turn()
+        return super()._advance_once()
 
 
-class CancelWaitsForNothing(Hold):
+class CancelWaitsForNothing(LeasedRun):
     def _record_cancelled(self, head: Head) -> None:
-        self._flying = set()
+        self._in_flight = set()
         super()._record_cancelled(head)
 
 
 # --- between parents and children -------------------------------------------------------------
 
 
-class AbandonsWithoutCancel(Children):
-    def abandon(self, child: str, now: int) -> ChildResult:
+class GivesUpWithoutCancel(Children):
+    def cancel(self, child: str, now: int) -> ChildResult:
         return ChildResult(Status.CANCELLED, now)
 
 
 class GivesUpForSomebody(Children):
-    def abandon(self, child: str, now: int) -> ChildResult:
-        result = super().abandon(child, now)
+    def cancel(self, child: str, now: int) -> ChildResult:
+        result = super().cancel(child, now)
         return replace(result, ended_at=0) if result.status is Status.CANCELLED else result
 
 
 class PaysBeforeItTells(Children):
-    def pay(self, head: Head) -> None:
-        if head.owes:
-            self._runs.paid(head.run_id)
-        super().pay(head)
+    def notify(self, head: Head) -> None:
+        if head.notify_pending:
+            self._runs.mark_notified(head.run_id)
+        super().notify(head)
 
 
 class TellsAndCancelsNobody(Children):
-    def pay(self, head: Head) -> None:
-        super().pay(replace(head, cascade=False))
+    def notify(self, head: Head) -> None:
+        super().notify(replace(head, cascade=False))
 
 
 class TakesNothingBack(Children):
-    def take_back(self, journal: Journal) -> None:
+    def cancel_unstarted_child(self, journal: Journal) -> None:
         """The child goes on."""
 
 
 class ForgetsWhatItStarted(Children):
-    def launch(self, parent: Head, step: Step, child: str) -> Failed | None:
+    def start(self, parent: Head, step: Step, child: str) -> Failed | None:
         runs = self._runs
         self._runs = _Blind(runs)
         try:
-            return super().launch(parent, step, child)
+            return super().start(parent, step, child)
         finally:
             self._runs = runs
 
@@ -160,7 +170,7 @@ class TakesSilenceForAnAnswer(Advance):
             raise ValueError(str(error)) from error
 
 
-class DebtsOfTheDead(Advance):
+class NobodyNotifiesForTheEnded(Advance):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._children = _Ungrateful(self._children)  # type: ignore[assignment]
@@ -173,7 +183,7 @@ class _Ungrateful:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._family, name)
 
-    def pay(self, head: Head) -> None:
+    def notify(self, head: Head) -> None:
         """Only who ended the run tells of it."""
 
 
@@ -190,9 +200,9 @@ class _Closing(_Ungrateful):
         super().__init__(family)
         self._worker = worker
 
-    def pay(self, head: Head) -> None:
+    def notify(self, head: Head) -> None:
         self._worker._close(head)
-        self._family.pay(head)
+        self._family.notify(head)
 
 
 # --- the core ---------------------------------------------------------------------------------
@@ -202,41 +212,41 @@ def _holds_nothing(*args: Any) -> Decision:
     return replace(deciding.decide(*args), hold=False)
 
 
-def _takes_any_news(scene: Any, step: Step, journal: Journal) -> Any:
+def _takes_any_news(context: Any, step: Step, journal: Journal) -> Any:
     opened = journal.opened(step.ordinal)
-    news = [letter for letter in scene.mail.values() if letter.kind == "child"]
+    news = [message for message in context.inbox.values() if message.kind == "child"]
     if opened is None or opened.child is None or not news:
-        return _SUBWORKFLOW(scene, step, journal)
-    mail = {**scene.mail, opened.child: news[0]}
-    return _SUBWORKFLOW(replace(scene, mail=mail), step, journal)
+        return _SUBWORKFLOW(context, step, journal)
+    inbox = {**context.inbox, opened.child: news[0]}
+    return _SUBWORKFLOW(replace(context, inbox=inbox), step, journal)
 
 
-def _undoes_the_failed(scene: Any, journal: Journal, failure: Failure) -> Any:
-    if journal.undo is None and failure.ordinal is not None:
-        journal = replace(journal, undo=journal.position)
-    return _UNWIND(scene, journal, failure)
+def _compensates_the_failed(context: Any, journal: Journal, failure: Failure) -> Any:
+    if journal.compensating is None and failure.ordinal is not None:
+        journal = replace(journal, compensating=journal.position)
+    return _COMPENSATE(context, journal, failure)
 
 
 def _counts_as_done(definition: Definition, journal: Journal, failed: Record) -> Journal:
-    if failed.undo:
+    if failed.compensation:
         return _FINISH_COMPENSATION(definition, journal, failed)
     return _RECORD_FAILURE(definition, journal, failed)
 
 
-def _undoes_every_other(definition: Definition, journal: Journal, record: Record) -> Journal:
+def _compensates_every_other(definition: Definition, journal: Journal, record: Record) -> Journal:
     after = _FINISH_COMPENSATION(definition, journal, record)
-    moved = after.undo is not None and after.undo != journal.undo
-    return replace(after, undo=max(-1, (after.undo or 0) - 1)) if moved else after
+    moved = after.compensating is not None and after.compensating != journal.compensating
+    return replace(after, compensating=max(-1, (after.compensating or 0) - 1)) if moved else after
 
 
 def _costs_an_attempt(
-    journal: Journal, act: Act, outcome: NotTried, started: int, now: int
+    journal: Journal, attempt: Attempt, outcome: Deferred, started: int, now: int
 ) -> Journal:
     failed = Failed(outcome.message)
-    begun = journal.opened(act.ordinal, act.undo) or Record(
-        act.ordinal, StepStatus.RETRYING, undo=act.undo
+    begun = journal.opened(attempt.ordinal, attempt.compensation) or Record(
+        attempt.ordinal, StepStatus.RETRYING, compensation=attempt.compensation
     )
-    begun = replace(begun, attempt=act.attempt, started_at=started)
+    begun = replace(begun, attempt=attempt.number, started_at=started)
     return record_open(journal, retrying_record(begun, failed, now))
 
 
@@ -264,16 +274,16 @@ def _none(*_: object) -> None:
     return None
 
 
-_CORE = "stepwell_engine.core."
+_CORE = "stepwell_engine.core.declared."
 _SUBWORKFLOW = subworkflow.subworkflow
-_UNWIND = compensate.unwind
+_COMPENSATE = compensate.compensate
 _FINISH_COMPENSATION = compensate.finish_compensation
 _SUCCEEDED = compensate._succeeded
 _IS_DONE = fanout.is_done
 _RECORD_FAILURE = transitions.record_failure
 _NEVER_STUCK = (
     (_CORE + "settle.record_failure", _counts_as_done),
-    (_CORE + "effects.record_failure", _counts_as_done),
+    (_CORE + "actions.record_failure", _counts_as_done),
     (_CORE + "compensate._failed_compensation", _none),
 )
 _ANY_NEWS = (
@@ -282,44 +292,47 @@ _ANY_NEWS = (
 )
 
 BRANCHES: tuple[Mutation, ...] = (
-    store("no debt at the end", NoDebtAtTheEnd, 3),
-    store("no debt at the cancel", NoDebtAtTheCancel, 3),
-    store("a commit takes the debt's wake_at", CommitForgetsTheDebt, 3),
+    store("no debt at the end", NoNotifyAtTheEnd, 3),
+    store("no debt at the cancel", NoNotifyAtTheCancel, 3),
+    store("a commit takes the debt's wake_at", CommitForgetsToNotify, 3),
     Mutation(
         "closing takes the debt's wake_at",
         frozenset({3}),
-        Engine(store=CloseForgetsTheDebt, advance=ClosesBeforeItPays),
+        Engine(store=CloseForgetsToNotify, advance=ClosesBeforeItPays),
     ),
     store("keys of signals ignored", NoKeysOfSignals, 6),
-    hold("undone and cursor in two writes", UndoneThenCursor, 9),
+    hold("undone and cursor in two writes", CompensatedThenPosition, 9),
     hold("a child is started before it is recorded", StartsUnrecordedChildren, 9),
     hold("acts before it records what made room", ActsBeforeItRecords, 5),
     hold("never looks for a cancel between acts", NeverLooks, 10),
     hold("a cancel does not wait for acts in flight", CancelWaitsForNothing, 4, 5, 10),
-    children("a child that is given up runs on", AbandonsWithoutCancel, 9),
+    children("a child that is given up runs on", GivesUpWithoutCancel, 9),
     children("a child that was given up counts as cancelled", GivesUpForSomebody, 9),
     children("paid before told", PaysBeforeItTells, 3),
     children("a cascade stops at the first run", TellsAndCancelsNobody, 10),
     children("a start that a cancel overtook stays", TakesNothingBack, 10),
     children("a child that is there counts as not started", ForgetsWhatItStarted, 9),
-    advance("debts of the dead are forgotten", DebtsOfTheDead, 3),
+    advance("debts of the dead are forgotten", NobodyNotifiesForTheEnded, 3),
     advance("a definition that cannot be read now fails the run", TakesSilenceForAnAnswer, 2),
     patch(
         "a failed child is recorded beside acts in flight",
-        "stepwell_engine.service.hold.decide",
+        "stepwell_engine.service.worker.leased_run.decide",
         _holds_nothing,
         2,
         9,
     ),
     Mutation("news of any child taken", frozenset({9}), Engine(patches=_ANY_NEWS)),
-    patch("what did not happen costs an attempt", _CORE + "settle._put_off", _costs_an_attempt, 5),
+    patch("what did not happen costs an attempt", _CORE + "settle._defer", _costs_an_attempt, 5),
     patch("nine acts at once", "stepwell_engine.limits.CHILDREN_AT_ONCE", 9, 4),
     patch("seven runs deep", "stepwell_engine.limits.MAX_DEPTH", 6, 9),
-    patch("the failed step is undone", _CORE + "decide.unwind", _undoes_the_failed, 9),
+    patch("the failed step is undone", _CORE + "decide.compensate", _compensates_the_failed, 9),
     patch("children that failed are undone", _CORE + "compensate._succeeded", _always, 9),
     patch("siblings are not undone", _CORE + "compensate._succeeded", _never_siblings, 9),
     patch(
-        "every other step is undone", _CORE + "settle.finish_compensation", _undoes_every_other, 9
+        "every other step is undone",
+        _CORE + "settle.finish_compensation",
+        _compensates_every_other,
+        9,
     ),
     Mutation("a rollback that is stuck goes on", frozenset({9}), Engine(patches=_NEVER_STUCK)),
     patch("a lost step's losses count on", _CORE + "decide.replace", _as_it_was, 5),

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from stepwell_engine import limits
-from stepwell_engine.core.definition import ACTION_KINDS, Kind, Step
-from stepwell_engine.core.journal import Joined, Journal, Record
-from stepwell_engine.core.outcome import Failed, NotTried, Succeeded
-from stepwell_engine.core.run import Head, StepStatus
+from stepwell_engine.core.declared.definition import ACTION_KINDS, Kind, Step
+from stepwell_engine.core.run.attempt import Deferred, Failed, Succeeded
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.records import Joined, Record
+from stepwell_engine.core.run.status import StepStatus
 from tests.sim.ledger import SKEW, Effect, Execution, Ledger, content, joined
 from tests.sim.scheduler import Violation
 
@@ -46,7 +48,7 @@ class Look:
         index = definition.owners[effect[0]]
         return any(
             one.status is StepStatus.FAILED
-            and not one.undo
+            and not one.compensation
             and one.ordinal == definition.steps[index + 1].ordinal
             for one in self.fresh
             if index + 1 < len(definition.steps)
@@ -58,38 +60,40 @@ def check_open(look: Look) -> int:
 
     How many child runs are about to be started.
     """
-    ledger, launches = look.ledger, 0
+    ledger, child_starts = look.ledger, 0
     for old in ledger.journal.open:
-        new = look.journal.opened(*old.effect)
-        if new == old or old.effect in ledger.records:
+        new = look.journal.opened(*old.action_key)
+        if new == old or old.action_key in ledger.records:
             continue
-        called = ledger.definition.flat[old.ordinal].kind is Kind.SUBWORKFLOW and not old.undo
-        tried = old.effect in look.tried or old.effect in ledger.put_off
+        called = (
+            ledger.definition.flat[old.ordinal].kind is Kind.SUBWORKFLOW and not old.compensation
+        )
+        tried = old.action_key in look.tried or old.action_key in ledger.deferred
         if new is None or not (tried or called):
             raise Violation(2, f"{old} became {new}, and it was not tried")
     for new in look.journal.open:
-        before = ledger.journal.opened(*new.effect)
-        if new.effect in ledger.records:
+        before = ledger.journal.opened(*new.action_key)
+        if new.action_key in ledger.records:
             raise Violation(1, f"{new} is finished and begun")
-        step = ledger.step_of(new.effect)
+        step = ledger.step_of(new.action_key)
         if step.kind in ACTION_KINDS:
             attempts = before.attempt if before is not None else 0
             if new.attempt != attempts:
                 _check_retry(look, step, new, attempts)
             elif new != before:
-                _check_put_off(look, new)
+                _check_deferred(look, new)
         elif step.kind is Kind.SUBWORKFLOW:
-            launches += look.calls.goes_on(ledger, step, before, new)
+            child_starts += look.calls.goes_on(ledger, step, before, new)
         elif step.kind is Kind.JOIN:
             if new.status is not StepStatus.WAITING:
                 raise Violation(2, f"{new}: a join waits")
         elif new.next_at != (new.started_at or 0) + step.sleep_for + step.timeout:
             raise Violation(6, f"{new} does not end when it should")
-    return launches
+    return child_starts
 
 
 def _check_retry(look: Look, step: Step, new: Record, before: int) -> None:
-    tried = look.tried.get(new.effect)
+    tried = look.tried.get(new.action_key)
     if tried is None or tried.attempt != new.attempt:
         raise Violation(5, f"{new}: no such attempt was made with this lease")
     if new.attempt != before + 1 or new.attempt >= step.max_attempts:
@@ -102,10 +106,10 @@ def _check_retry(look: Look, step: Step, new: Record, before: int) -> None:
     tried.recorded = True
 
 
-def _check_put_off(look: Look, new: Record) -> None:
+def _check_deferred(look: Look, new: Record) -> None:
     """An attempt did not happen: it costs nothing, and is due again after the shortest pause."""
-    tried = look.ledger.put_off.get(new.effect)
-    if tried is None or not isinstance(tried.outcome, NotTried):
+    tried = look.ledger.deferred.get(new.action_key)
+    if tried is None or not isinstance(tried.outcome, Deferred):
         raise Violation(5, f"{new}: it was not tried")
     if new.error != tried.outcome.message or (new.next_at or 0) < tried.ended_at - SKEW + pause(1):
         raise Violation(5, f"{new} was recorded for {tried.outcome}")
@@ -120,8 +124,8 @@ def pause(attempt: int, asked: int | None = None) -> int:
 def check_finished(look: Look, record: Record) -> None:
     """A newly finished step came to what really happened."""
     ledger = look.ledger
-    step = ledger.step_of(record.effect)
-    if record.undo and not ledger.succeeded((record.ordinal, False)):
+    step = ledger.step_of(record.action_key)
+    if record.compensation and not ledger.succeeded((record.ordinal, False)):
         raise Violation(9, f"{record}, but the step did not succeed")
     if record.status is StepStatus.CANCELLED:
         _check_cancelled(look, step, record)
@@ -146,8 +150,8 @@ def _check_wait(look: Look, step: Step, record: Record) -> None:
     if record.status is StepStatus.FAILED:
         if record.code != "wait_timed_out" or too_early(record, step.timeout, look.now):
             raise Violation(6, f"{record}: it waits {step.timeout} ms")
-        letters = look.head.mail.values()
-        if any(one.kind == "signal" and one.name == step.signal for one in letters):
+        messages = look.head.inbox.values()
+        if any(one.kind == "signal" and one.name == step.signal for one in messages):
             raise Violation(6, f"{record}, though the signal is there")
 
 
@@ -169,9 +173,9 @@ def _check_join(ledger: Ledger, step: Step, record: Record) -> None:
 
 
 def _check_action(look: Look, step: Step, record: Record) -> None:
-    tried = look.tried.get(record.effect)
+    tried = look.tried.get(record.action_key)
     if record.code == "worker_lost":
-        if look.ledger.losses < limits.MAX_LOST_IN_A_ROW:
+        if look.ledger.losses < limits.MAX_LOST_LEASES:
             raise Violation(5, f"{record} after {look.ledger.losses} lost workers")
         look.ledger.losses = 0  # they count against nothing else
         return
@@ -197,10 +201,10 @@ def _check_cancelled(look: Look, step: Step, record: Record) -> None:
 
     If its last attempt comes with this very write, that one failed, and another was to follow.
     """
-    siblings = not record.undo and look.joins_failed(record.effect)
+    siblings = not record.compensation and look.joins_failed(record.action_key)
     if look.head.status != "cancelled" and not siblings:
         raise Violation(10, f"{record} in a run that is {look.head.status}")
-    tried = look.tried.get(record.effect)
+    tried = look.tried.get(record.action_key)
     if tried is None:
         return
     outcome = tried.outcome

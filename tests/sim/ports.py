@@ -11,7 +11,9 @@ from typing import NoReturn, TypeVar
 
 from stepwell_engine.adapters.memory.hints import MemoryDispatcher
 from stepwell_engine.adapters.memory.runs import MemoryRuns
-from stepwell_engine.core.run import Blob, Head, Mail, Status
+from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.status import Status
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.limits import LEASE, SECOND
 from stepwell_engine.ports import Commit, Delivered, Done, Due, Refused, Written
@@ -75,7 +77,7 @@ class Links:
     def stall(self) -> None:
         """The process stands still: not for long between a look at the clock and its act."""
         actor, ms = self.scheduler.current, self.faults.stall()
-        if actor is not None and actor.launching:
+        if actor is not None and actor.starting_child:
             ms = min(ms, LONGEST_PAUSE)
         self.scheduler.note("stalls for", ms, "ms")
         self.scheduler.pause(ms)
@@ -103,7 +105,7 @@ class Links:
         kind = self.kind()
         fate = self.faults.fate(name, kind)
         if scheduler.current is not None and name not in _LAUNCHING:
-            scheduler.current.launching = False
+            scheduler.current.starting_child = False
         scheduler.pause(self.latency())
         if fate is None:
             result = apply()
@@ -149,7 +151,7 @@ class SimRuns:
         """Blobs, then the head with its key."""
         actor = self._links.scheduler.current
         if actor is not None:
-            actor.launching = head.parent is not None
+            actor.starting_child = head.parent is not None
         self._put_blobs(head.run_id, blobs)
 
         def apply() -> Written:
@@ -206,7 +208,7 @@ class SimRuns:
 
     def commit(self, commit: Commit) -> Written:
         """Blobs, then the head."""
-        hand = self._checks.in_hand(commit.run_id, commit.token)
+        hand = self._checks.in_hand(commit.run_id, commit.lease_token)
         self._put_blobs(commit.run_id, commit.blobs)
         return self._commit_head(commit, hand)
 
@@ -225,8 +227,8 @@ class SimRuns:
     def deliver(
         self,
         run_id: str,
-        mail_id: str,
-        mail: Mail,
+        message_id: str,
+        message: InboxMessage,
         now: int,
         blob: Blob | None,
         key: str | None = None,
@@ -237,10 +239,10 @@ class SimRuns:
 
         def apply() -> Delivered | Refused:
             old = self._store.peek(run_id)
-            written = self._store.deliver(run_id, mail_id, mail, now, None, key)
+            written = self._store.deliver(run_id, message_id, message, now, None, key)
             new = self._store.peek(run_id)
             if old is not None and new is not None and new is not old:
-                self._checks.delivered(old, new, mail_id)
+                self._checks.delivered(old, new, message_id)
             self._links.scheduler.note("deliver", written)
             if new is not old:
                 self._links.reacts("deliver", run_id)
@@ -274,16 +276,16 @@ class SimRuns:
 
         return self._links.call("close", run_id, apply, ghost=True)
 
-    def paid(self, run_id: str) -> Written:
+    def mark_notified(self, run_id: str) -> Written:
         """The parent was told."""
 
         def apply() -> Written:
-            written = self._store.paid(run_id)
+            written = self._store.mark_notified(run_id)
             if isinstance(written, Done):
-                self._checks.paid(written.head)
-            return self._noted("paid", written)
+                self._checks.mark_notified(written.head)
+            return self._noted("mark_notified", written)
 
-        return self._links.call("paid", run_id, apply, ghost=True)
+        return self._links.call("mark_notified", run_id, apply, ghost=True)
 
     def due(self, before: int, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
         """A page of the index: some entries not there yet, or as it was at an earlier look."""

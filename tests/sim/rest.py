@@ -1,11 +1,11 @@
 """Nothing stands still for long, and nothing is missing when everything is over."""
 
-from stepwell_engine.core.definition import Kind
-from stepwell_engine.core.journal import Joined
-from stepwell_engine.core.run import Status
+from stepwell_engine.core.declared.definition import Kind
+from stepwell_engine.core.run.records import Joined
+from stepwell_engine.core.run.status import Status
 from stepwell_engine.limits import CLOCK_MARGIN, LEASE
 from stepwell_engine.ports import Clock, Runs
-from stepwell_engine.service.records import RunReader, journal_of
+from stepwell_engine.service.runs.records import RunReader, journal_of
 from tests.sim.checks import Checks
 from tests.sim.ledger import Ledger, joined
 from tests.sim.scheduler import Violation
@@ -22,15 +22,15 @@ def check_pace(checks: Checks, now: int, period: int) -> None:
         head = ledger.head
         if ledger.done:
             continue
-        held = head.token is not None
-        since = head.until + CLOCK_MARGIN if held else ledger.ready_since
+        held = head.lease_token is not None
+        since = head.lease_expires_at + CLOCK_MARGIN if held else ledger.ready_since
         if not held and head.live:
             checks.prompt(since, f"a claim of {run_id}")
         since = max(since, ledger.moved_at, checks.last_fault)
         if (head.live or held) and now - since > LEASE + period + _SLACK:
             raise Violation(3, f"{run_id} has not moved for {now - since} ms")
         since = max(ledger.ended_at, checks.last_fault)
-        if head.owes and now - since > LEASE + period + _SLACK:
+        if head.notify_pending and now - since > LEASE + period + _SLACK:
             raise Violation(3, f"{run_id} has owed for {now - since} ms")
 
 
@@ -44,9 +44,9 @@ def check_rest(checks: Checks, store: Runs, clock: Clock) -> None:
             if store.blob(run_id, name) != data:
                 raise Violation(1, f"blob {name} of {run_id} changed")
         _check_executions(ledger)
-        signals = (mail for mail in ledger.accepted if mail not in checks.ledgers)
-        there = ledger.consumed | set(head.mail)
-        if missing := [mail for mail in signals if mail not in there]:
+        signals = (message for message in ledger.accepted if message not in checks.ledgers)
+        there = ledger.consumed | set(head.inbox)
+        if missing := [message for message in signals if message not in there]:
             raise Violation(6, f"signals {missing} of {run_id} are gone")
         _check_joins(ledger, RunReader(store, clock))
         checks.families.at_rest(ledger)

@@ -1,13 +1,14 @@
 """A failed run is unwound backwards, each compensation once: property 9."""
 
-from stepwell_engine.core.definition import Step
-from stepwell_engine.core.journal import Journal
-from stepwell_engine.core.run import Head, Status, StepStatus
+from stepwell_engine.core.declared.definition import Step
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.status import Status, StepStatus
 from tests.sim.ledger import Ledger, outstanding
 from tests.sim.scheduler import Violation
 
 
-def check_rollback(ledger: Ledger, before: Journal, new: Head) -> None:
+def check_compensation(ledger: Ledger, before: Journal, new: Head) -> None:
     """The cursor stands where the records say; `ledger` has the new journal already."""
     journal = ledger.journal
     failure = journal.failure
@@ -15,9 +16,9 @@ def check_rollback(ledger: Ledger, before: Journal, new: Head) -> None:
         failure is None or failure.ordinal != before.failure.ordinal
     ):
         raise Violation(9, f"{before.failure} became {failure}")
-    undone = [one for one in ledger.records.values() if one.undo]
+    undone = [one for one in ledger.records.values() if one.compensation]
     if failure is None or failure.ordinal is None:
-        if undone or journal.undo is not None:
+        if undone or journal.compensating is not None:
             raise Violation(9, f"undone in a run without a failure to undo: {undone}")
         return
     if ledger.status((failure.ordinal, False)) is not StepStatus.FAILED:
@@ -34,14 +35,20 @@ def check_rollback(ledger: Ledger, before: Journal, new: Head) -> None:
 
 def _check_cursor(ledger: Ledger, last: int, new: Head) -> None:
     journal = ledger.journal
-    begun = journal.undo is not None
-    if begun and journal.undo != last:
-        raise Violation(9, f"the rollback stands at {journal.undo}, {last} is to be undone")
-    if begun and last >= 0 and journal.undone != _bits(ledger, ledger.definition.steps[last]):
-        raise Violation(9, f"the rollback says {journal.undone:b} of step {last} is undone")
-    if not begun and any(one.undo for one in ledger.records.values()):
+    begun = journal.compensating is not None
+    if begun and journal.compensating != last:
+        raise Violation(9, f"the rollback stands at {journal.compensating}, {last} is to be undone")
+    if (
+        begun
+        and last >= 0
+        and journal.children_compensated != _bits(ledger, ledger.definition.steps[last])
+    ):
+        raise Violation(
+            9, f"the rollback says {journal.children_compensated:b} of step {last} is undone"
+        )
+    if not begun and any(one.compensation for one in ledger.records.values()):
         raise Violation(9, "undone before the rollback began")
-    failed = [one for one in ledger.records.values() if one.undo and one.status == "failed"]
+    failed = [one for one in ledger.records.values() if one.compensation and one.status == "failed"]
     stuck = journal.failure is not None and journal.failure.stuck
     if stuck != bool(failed):
         raise Violation(9, f"stuck: {stuck}, but these failed: {failed}")

@@ -44,12 +44,14 @@ def _text(word: object) -> str:
     if head is None:
         return f"{verdict} no run"
     ready, wake, until = (
-        f"{at - EPOCH}" if at else str(at) for at in (head.ready_at, head.wake_at, head.until)
+        f"{at - EPOCH}" if at else str(at)
+        for at in (head.ready_at, head.wake_at, head.lease_expires_at)
     )
     return (
-        f"{verdict} {head.run_id[-4:]} {head.status} token={head.token} until={until} "
-        f"commit={head.commit} revision={head.revision} lost={head.lost} ready_at={ready} "
-        f"wake_at={wake} mail={list(head.mail)}{' owes' if head.owes else ''}"
+        f"{verdict} {head.run_id[-4:]} {head.status} token={head.lease_token} until={until} "
+        f"commit={head.commit_seq} revision={head.inbox_seq} lost={head.lost_leases} "
+        f"ready_at={ready} wake_at={wake} inbox={list(head.inbox)}"
+        f"{' notify' if head.notify_pending else ''}"
     )
 
 
@@ -66,7 +68,16 @@ class Process:
 class Actor:
     """A worker's visit to a run, one task of its crew, a caller of the API, or a tick."""
 
-    __slots__ = ("forked", "greenlet", "launching", "name", "process", "run_id", "token", "turn")
+    __slots__ = (
+        "forked",
+        "greenlet",
+        "name",
+        "process",
+        "run_id",
+        "starting_child",
+        "token",
+        "turn",
+    )
 
     def __init__(
         self, name: str, body: Callable[[], None], run_id: str | None, process: Process, hub: Any
@@ -75,7 +86,7 @@ class Actor:
         self.run_id = run_id  # of a worker
         self.token = ""
         self.forked = False  # a task of a crew
-        self.launching = False  # in the midst of starting a child run
+        self.starting_child = False  # in the midst of starting a child run
         self.turn = 0  # the number of the plan that wakes it; others are out of date
         self.process = process
         process.members.append(self)

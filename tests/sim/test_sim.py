@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 
-from stepwell_engine.core.run import Status, StepStatus
+from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.limits import MAX_DEPTH
 from tests.sim.__main__ import main
 from tests.sim.coverage import Coverage, wanted
@@ -53,7 +53,7 @@ def count(ledger: Ledger, seen: Counter[str]) -> None:
     seen["second child of a step"] += sum(attempt > 1 for _, attempt in ledger.children.values())
     seen["child given up"] += head.parent is not None and ledger.canceller == head.parent
     seen["cascade"] += ledger.cascaded_at is not None
-    unwound = journal.undo is not None
+    unwound = journal.compensating is not None
     if unwound and head.status is Status.FAILED:
         stuck = journal.failure is not None and journal.failure.stuck
         seen["rollback stuck" if stuck else "rollback complete"] += 1
@@ -62,10 +62,10 @@ def count(ledger: Ledger, seen: Counter[str]) -> None:
         not execution.recorded for execution in ledger.executions
     )
     for record in ledger.records.values():
-        kind = "undo" if record.undo else ledger.definition.flat[record.ordinal].kind
+        kind = "undo" if record.compensation else ledger.definition.flat[record.ordinal].kind
         seen[f"{kind} {record.status}"] += 1
         seen[f"code {record.code}"] += 1
-    seen["put off"] += len(ledger.put_off)
+    seen["put off"] += len(ledger.deferred)
 
 
 CODES = (

@@ -6,13 +6,13 @@ from functools import partial
 from typing import Any
 
 from stepwell_engine import limits
-from stepwell_engine.core.definition import Kind, Step
-from stepwell_engine.service.sweep import Sweep
+from stepwell_engine.core.declared.definition import Kind, Step
+from stepwell_engine.service.worker.sweep import Sweep
 from tests.service.world import World
 
 _PORT = (
     *("create", "get", "by_key", "claim", "extend", "commit", "deliver", "cancel", "close"),
-    *("paid", "due", "list", "blob"),
+    *("mark_notified", "due", "list", "blob"),
 )
 
 

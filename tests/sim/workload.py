@@ -6,13 +6,13 @@ from random import Random
 from string import ascii_letters
 
 from stepwell_engine import limits
-from stepwell_engine.core.definition import Definition
+from stepwell_engine.core.declared.definition import Definition
 from stepwell_engine.errors import Problem, Unavailable
 from tests.sim.definitions import PROJECT, SIGNALS, Drawing, Style, T
 
 # In bytes. Around what stays inline, and enough of them to fill a page.
 _FULL = limits.INLINE_OUTPUT
-_LETTER = limits.INLINE_MAIL
+_LETTER = limits.INLINE_MESSAGE
 _SIZES = (30, 120, _LETTER, _LETTER + 1, _FULL - 50, _FULL - 10, _FULL, _FULL + 1, 2_500)
 _FILLING = (_FULL - 60, _FULL - 40, _FULL - 20, _FULL - 10, _FULL, _FULL, _FULL + 1)
 _STYLES = (
@@ -52,7 +52,7 @@ class Nature:
     """How the outside world answers the acts of a workflow. Probabilities."""
 
     fails: float
-    undo_fails: float
+    compensation_fails: float
     hopeless: float  # of a failure: it must not be retried
     defect: float  # the performer itself raises
     shortage: float  # the host lacks something: the attempt does not happen
@@ -172,7 +172,7 @@ def _nature(random: Random, style: Style, steps: int) -> Nature:
     long = style in (Style.LAZY, Style.LONG)
     return Nature(
         fails=_one(random, (0.0, 0.1, 0.3, 0.6)),
-        undo_fails=_one(random, (0.0, 0.2, 0.5)),
+        compensation_fails=_one(random, (0.0, 0.2, 0.5)),
         hopeless=_one(random, (0.0, 0.1, 0.5)),
         defect=_one(random, (0.0, 0.02)),
         shortage=_one(random, (0.0, 0.0, 0.1)),

@@ -6,31 +6,32 @@ from dataclasses import dataclass
 from random import Random
 from unittest.mock import patch
 
-from stepwell_engine.adapters.gate import ProcessGate
 from stepwell_engine.adapters.memory.hints import MemoryDispatcher
+from stepwell_engine.adapters.process.gate import ProcessGate
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.limits import MAX_ACTION_TIMEOUT, SECOND
-from stepwell_engine.service import advance as advances
-from stepwell_engine.service import controls
-from stepwell_engine.service import hold as holds
-from stepwell_engine.service.advance import Advance
-from stepwell_engine.service.children import Children
-from stepwell_engine.service.controls import Controls
-from stepwell_engine.service.hold import Hold
-from stepwell_engine.service.starts import Starts
-from stepwell_engine.service.sweep import Sweep
+from stepwell_engine.ports import StepRunner
+from stepwell_engine.service.runs import controls
+from stepwell_engine.service.runs.children import Children
+from stepwell_engine.service.runs.controls import Controls
+from stepwell_engine.service.runs.starts import Starts
+from stepwell_engine.service.worker import advance as advances
+from stepwell_engine.service.worker import leased_run as holds
+from stepwell_engine.service.worker.advance import Advance
+from stepwell_engine.service.worker.leased_run import LeasedRun
+from stepwell_engine.service.worker.sweep import Sweep
 from tests.sim.answers import Answers
 from tests.sim.callers import Body, Callers
 from tests.sim.checks import Checks
 from tests.sim.coverage import Coverage
-from tests.sim.crews import SimCrews
 from tests.sim.definitions import ACTIONS
 from tests.sim.faults import Faults, draw_profile
 from tests.sim.ledger import SKEW
-from tests.sim.performer import SimPerformer
 from tests.sim.ports import Links, SimDispatcher, SimRuns, Store
 from tests.sim.rest import check_pace, check_rest
+from tests.sim.runner import SimStepRunner
 from tests.sim.scheduler import EPOCH, Crash, Scheduler, Violation
+from tests.sim.task_groups import SimTaskGroups
 from tests.sim.workload import Catalog, draw_slots
 
 _HOSTS = 3
@@ -48,7 +49,7 @@ class Engine:
     store: type[Store] = Store
     runs: type[SimRuns] = SimRuns
     advance: type[Advance] = Advance
-    hold: type[Hold] = Hold
+    hold: type[LeasedRun] = LeasedRun
     children: type[Children] = Children
     starts: type[Starts] = Starts
     patches: tuple[tuple[str, object], ...] = ()
@@ -155,14 +156,14 @@ class World:
         runs = engine.runs(self._links)
         catalog = Catalog(self._slots, lambda: self.scheduler.now - EPOCH, self._catalog_is_down)
         dispatcher = SimDispatcher(self._links, self._hints, self._hint_arrives)
-        performer = SimPerformer(self._links, self._slots, self._callers.act_started)
-        performers = dict.fromkeys(ACTIONS, performer)
-        crews, ids = SimCrews(self._links), CountedIds()
+        runner = SimStepRunner(self._links, self._slots, self._callers.attempt_started)
+        runners: dict[str, StepRunner] = dict.fromkeys(ACTIONS, runner)
+        task_groups, ids = SimTaskGroups(self._links), CountedIds()
         hosts = []
         for _ in range(_HOSTS):
             clock = HostClock(self._links)
             advance = engine.advance(
-                runs, catalog, performers, crews, dispatcher, clock, ids, ProcessGate()
+                runs, catalog, runners, task_groups, dispatcher, clock, ids, ProcessGate()
             )
             starts = engine.starts(runs, catalog, dispatcher, clock, ids)
             sweep = Sweep(runs, dispatcher, clock, self._period + _LATEST_TICK)
@@ -300,7 +301,7 @@ def simulate(
     """Run the seeds one after the other; the first violation, or None."""
     coverage = coverage or Coverage()
     with ExitStack() as stack:
-        stack.enter_context(patch.object(advances, "Hold", engine.hold))
+        stack.enter_context(patch.object(advances, "LeasedRun", engine.hold))
         for users in (advances, controls):
             stack.enter_context(patch.object(users, "Children", engine.children))
         for target, replacement in engine.patches:

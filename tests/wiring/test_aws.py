@@ -5,12 +5,12 @@ from ipaddress import ip_network
 
 import pytest
 
-from stepwell_engine.core.definition import ACTION_KINDS, Kind
-from stepwell_engine.core.outcome import NotTried, Outcome
+from stepwell_engine.core.declared.definition import ACTION_KINDS, Kind
+from stepwell_engine.core.run.attempt import Deferred, Outcome
 from stepwell_engine.errors import Problem
 from stepwell_engine.settings.aws import AwsSettings
 from stepwell_engine.wiring.aws import AwsHome, aws
-from tests.adapters.doing import act, failure
+from tests.adapters.attempts import attempt, failure
 from tests.aws.installation import clients, installed
 from tests.service.world import ManualClock
 
@@ -34,11 +34,11 @@ def home(settings: AwsSettings, clock: ManualClock) -> Iterator[AwsHome]:
 
 
 def webhook(home: AwsHome, url: str) -> Outcome:
-    return home.engine.advance._tools.performers[Kind.WEBHOOK].perform(act(Kind.WEBHOOK, url))
+    return home.engine.advance._tools.runners[Kind.WEBHOOK].run(attempt(Kind.WEBHOOK, url))
 
 
 def test_every_kind_that_may_be_published_is_performed(home: AwsHome) -> None:
-    assert set(home.engine.advance._tools.performers) == ACTION_KINDS
+    assert set(home.engine.advance._tools.runners) == ACTION_KINDS
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "10.0.0.1", "169.254.169.254"])
@@ -98,8 +98,8 @@ def test_a_queue_that_takes_nothing_fails_the_attempt_in_words(
 ) -> None:
     home.engine.services.resources.put_queue("shop", "orders")
     refuse(monkeypatch, "sqs", 1, "send_message")
-    enqueue = home.engine.advance._tools.performers[Kind.ENQUEUE]
-    failed = failure(enqueue.perform(act(Kind.ENQUEUE, "orders")))
+    enqueue = home.engine.advance._tools.runners[Kind.ENQUEUE]
+    failed = failure(enqueue.run(attempt(Kind.ENQUEUE, "orders")))
     assert failed.message == 'the queue "orders" did not take the message: SQS: not allowed'
     assert failed.retryable
 
@@ -108,16 +108,16 @@ def test_a_secret_that_kms_does_not_open_costs_no_attempt(
     home: AwsHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuse(monkeypatch, "kms", 3, "decrypt")
-    step = act(Kind.WEBHOOK, "https://a.example", secret="k1.aGk=")
-    outcome = home.engine.advance._tools.performers[Kind.WEBHOOK].perform(step)
-    assert outcome == NotTried(
+    step = attempt(Kind.WEBHOOK, "https://a.example", secret="k1.aGk=")
+    outcome = home.engine.advance._tools.runners[Kind.WEBHOOK].run(step)
+    assert outcome == Deferred(
         "the secret of the step cannot be opened now: KMS did not decrypt: not allowed"
     )
 
 
 def test_a_queue_of_a_step_is_its_projects(home: AwsHome) -> None:
     home.engine.services.resources.put_queue("shop", "orders")
-    enqueue = home.engine.advance._tools.performers[Kind.ENQUEUE]
-    enqueue.perform(act(Kind.ENQUEUE, "orders"))
+    enqueue = home.engine.advance._tools.runners[Kind.ENQUEUE]
+    enqueue.run(attempt(Kind.ENQUEUE, "orders"))
     (message,) = home.engine.services.messages.receive("shop", "orders", 10)
     assert message.body == b'{"amount":4900}'

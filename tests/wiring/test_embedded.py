@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stepwell_engine.core.definition import ACTION_KINDS
+from stepwell_engine.core.declared.definition import ACTION_KINDS
 from stepwell_engine.errors import StoreError
-from stepwell_engine.service.identity import Role
+from stepwell_engine.service.projects.identity import Role
 from stepwell_engine.settings.embedded import Settings
 from stepwell_engine.wiring.embedded import Home, embedded
 
@@ -51,7 +51,7 @@ def test_secrets_are_sealed_with_the_key_in_the_folder(tmp_path: Path) -> None:
 
 def test_every_kind_with_a_side_effect_is_performed(tmp_path: Path) -> None:
     home = embedded(Settings(data=tmp_path))
-    performed = set(home.engine.advance._tools.performers)
+    performed = set(home.engine.advance._tools.runners)
     home.close()
     assert performed == ACTION_KINDS
 

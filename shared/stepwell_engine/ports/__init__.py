@@ -17,15 +17,22 @@ from stepwell_engine.ports.runs import (
     Runs,
     Written,
 )
-from stepwell_engine.ports.work import Clock, Crew, Crews, Dispatcher, Gate, Ids, Performer, Waits
+from stepwell_engine.ports.work import (
+    Clock,
+    Dispatcher,
+    Gate,
+    Ids,
+    LongPollSlots,
+    StepRunner,
+    TaskGroup,
+    TaskGroups,
+)
 
 __all__ = [
     "KEEP",
     "Catalog",
     "Clock",
     "Commit",
-    "Crew",
-    "Crews",
     "Delivered",
     "Dispatcher",
     "Done",
@@ -34,8 +41,8 @@ __all__ = [
     "Grant",
     "Ids",
     "Keep",
+    "LongPollSlots",
     "Message",
-    "Performer",
     "Project",
     "Published",
     "Queues",
@@ -43,6 +50,8 @@ __all__ = [
     "Resource",
     "Runs",
     "Secrets",
-    "Waits",
+    "StepRunner",
+    "TaskGroup",
+    "TaskGroups",
     "Written",
 ]

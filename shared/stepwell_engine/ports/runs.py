@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, Protocol
 
-from stepwell_engine.core.run import Blob, Head, Mail, Status
+from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.status import Status
 
 
 class Keep(Enum):
@@ -30,11 +32,11 @@ class Commit:
     """
 
     run_id: str
-    token: str
-    commit: int
+    lease_token: str
+    commit_seq: int
     journal: bytes
     expect: Literal["live", "cancelled"] = "live"
-    revision: int | None = None
+    inbox_seq: int | None = None
     status: Status | None = None
     ready_at: int | None = None
     wake_at: int | Keep | None = KEEP
@@ -43,7 +45,7 @@ class Commit:
     progress: bool = False
     consumed: tuple[str, ...] = ()
     blobs: tuple[Blob, ...] = ()
-    owes: bool = False
+    notify_pending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,8 @@ class Runs(Protocol):
     def deliver(
         self,
         run_id: str,
-        mail_id: str,
-        mail: Mail,
+        message_id: str,
+        mail: InboxMessage,
         now: int,
         blob: Blob | None,
         key: str | None = None,
@@ -137,7 +139,7 @@ class Runs(Protocol):
         """
         ...
 
-    def paid(self, run_id: str) -> Written:
+    def mark_notified(self, run_id: str) -> Written:
         """The parent has been told, the children are cancelled: `owes` goes.
 
         wake_at is `until` with a token, else none.

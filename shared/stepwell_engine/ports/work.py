@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from stepwell_engine.core.outcome import Act, Outcome
+from stepwell_engine.core.run.attempt import Attempt, Outcome
 
 
 class Clock(Protocol):
@@ -18,7 +18,7 @@ class Clock(Protocol):
         ...
 
 
-class Waits(Protocol):
+class LongPollSlots(Protocol):
     """Who may wait for a run to end: a home has only so many threads for requests."""
 
     def begin(self) -> bool:
@@ -54,10 +54,10 @@ class Dispatcher(Protocol):
         ...
 
 
-class Performer(Protocol):
+class StepRunner(Protocol):
     """Does the side effect of one kind of step."""
 
-    def perform(self, act: Act) -> Outcome:
+    def run(self, attempt: Attempt) -> Outcome:
         """Try once, within act.timeout ms. Never raises for what the outside world did."""
         ...
 
@@ -74,7 +74,7 @@ class Gate(Protocol):
         ...
 
 
-class Crew(Protocol):
+class TaskGroup(Protocol):
     """Does several things at once for one worker. None of it outlives `close`."""
 
     def start(self, task: Callable[[], None]) -> None:
@@ -90,9 +90,9 @@ class Crew(Protocol):
         ...
 
 
-class Crews(Protocol):
+class TaskGroups(Protocol):
     """Where a worker finds a crew."""
 
-    def open(self) -> Crew:
+    def open(self) -> TaskGroup:
         """A crew that costs nothing until it is given a task."""
         ...

@@ -6,27 +6,27 @@ from functools import partial
 from typing import Final
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.aws.clients import Clients
-from stepwell_engine.adapters.aws.dynamodb import DynamoDB, connect
-from stepwell_engine.adapters.aws.dynamodb_catalog import DynamoCatalog
-from stepwell_engine.adapters.aws.dynamodb_runs import DynamoRuns
-from stepwell_engine.adapters.aws.kms_secrets import KmsSecrets
-from stepwell_engine.adapters.aws.lambda_functions import LambdaFunctions, invoke_later
-from stepwell_engine.adapters.aws.rds_data import DataApiPerformer
-from stepwell_engine.adapters.aws.sqs_hints import SqsBatches, SqsDispatcher
-from stepwell_engine.adapters.aws.sqs_queues import SqsQueues
-from stepwell_engine.adapters.enqueue import EnqueuePerformer
-from stepwell_engine.adapters.functions import Call, FunctionPerformer
-from stepwell_engine.adapters.system import RandomIds, SystemClock
-from stepwell_engine.adapters.tally import TalliedPerformer, Tally
-from stepwell_engine.core.definition import Kind
-from stepwell_engine.ports import Clock, Performer
-from stepwell_engine.service.sweep import Sweep
+from stepwell_engine.adapters.aws_clients import Clients
+from stepwell_engine.adapters.dynamodb.catalog import DynamoCatalog
+from stepwell_engine.adapters.dynamodb.client import DynamoDB, connect
+from stepwell_engine.adapters.dynamodb.runs import DynamoRuns
+from stepwell_engine.adapters.process.counters import CountedStepRunner, Counters
+from stepwell_engine.adapters.process.system import RandomIds, SystemClock
+from stepwell_engine.adapters.runners.enqueue import EnqueueRunner
+from stepwell_engine.adapters.runners.function import Call, FunctionRunner
+from stepwell_engine.adapters.runners.lambda_function import LambdaFunctions, invoke_later
+from stepwell_engine.adapters.runners.sql_data_api import DataApiRunner
+from stepwell_engine.adapters.secrets.kms import KmsSecrets
+from stepwell_engine.adapters.sqs.hints import SqsBatches, SqsDispatcher
+from stepwell_engine.adapters.sqs.queues import SqsQueues
+from stepwell_engine.core.declared.definition import Kind
+from stepwell_engine.ports import Clock, StepRunner
+from stepwell_engine.service.worker.sweep import Sweep
 from stepwell_engine.settings.aws import AwsSettings
-from stepwell_engine.wiring.engine import Abilities, Engine, Stores, assemble
+from stepwell_engine.wiring.engine import Capabilities, Engine, Stores, assemble
 from stepwell_engine.wiring.outside import Outside
 
-ABILITIES: Final = Abilities(
+CAPABILITIES: Final = Capabilities(
     functions=frozenset({"url", "lambda"}),
     databases=frozenset({"cluster"}),
     # The tick's period, and how late the scheduler may wake it.
@@ -45,7 +45,7 @@ class AwsHome:
     engine: Engine
     flush: Callable[[], None]
     invoke_later: Callable[[str, bytes], bool]
-    tally: Tally
+    counters: Counters
     clock: Clock
     close: Callable[[], None]
 
@@ -56,7 +56,7 @@ def aws(
     """The home that the settings describe. `clock` and `clients`: for tests, which skip time."""
     clock = clock or SystemClock()
     clients = clients or Clients()
-    tally = Tally()
+    counters = Counters()
     database = DynamoDB(connect(session=clients.session), clock)
     stores = Stores(
         DynamoRuns(database, settings.runs_table),
@@ -65,31 +65,31 @@ def aws(
         KmsSecrets(clients, settings.key_id, clock),
     )
     outside = Outside(settings.allowed_networks, stores.secrets, clock)
-    performers = {
-        kind: TalliedPerformer(performer, tally)
-        for kind, performer in _performers(stores, outside, clients, clock).items()
+    runners = {
+        kind: CountedStepRunner(runner, counters)
+        for kind, runner in _runners(stores, outside, clients, clock).items()
     }
-    dispatcher = SqsDispatcher(clients, settings.hints_queue_url, tally)
-    batches = SqsBatches(clients, settings.hints_queue_url, tally)
-    engine = assemble(stores, performers, dispatcher, clock, RandomIds(clock), ABILITIES)
-    sweep = Sweep(stores.runs, batches, clock, ABILITIES.look_ahead)
+    dispatcher = SqsDispatcher(clients, settings.hints_queue_url, counters)
+    batches = SqsBatches(clients, settings.hints_queue_url, counters)
+    engine = assemble(stores, runners, dispatcher, clock, RandomIds(clock), CAPABILITIES)
+    sweep = Sweep(stores.runs, batches, clock, CAPABILITIES.look_ahead)
     return AwsHome(
         engine=replace(engine, sweep=sweep),
         flush=batches.flush,
         invoke_later=partial(invoke_later, clients),
-        tally=tally,
+        counters=counters,
         clock=clock,
         close=outside.close,
     )
 
 
-def _performers(
+def _runners(
     stores: Stores, outside: Outside, clients: Clients, clock: Clock
-) -> Mapping[Kind, Performer]:
+) -> Mapping[str, StepRunner]:
     calls: Mapping[str, Call] = {"url": outside.call, "lambda": LambdaFunctions(clients).call}
     return {
-        Kind.ENQUEUE: EnqueuePerformer(stores.catalog, stores.queues, clock),
-        Kind.FUNCTION: FunctionPerformer(stores.catalog, calls),
-        Kind.SQL: DataApiPerformer(stores.catalog, clients),
+        Kind.ENQUEUE: EnqueueRunner(stores.catalog, stores.queues, clock),
+        Kind.FUNCTION: FunctionRunner(stores.catalog, calls),
+        Kind.SQL: DataApiRunner(stores.catalog, clients),
         Kind.WEBHOOK: outside,
     }

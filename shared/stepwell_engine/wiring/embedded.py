@@ -9,32 +9,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.embedded.callables import Callables
-from stepwell_engine.adapters.embedded.catalog_cache import CachedCatalog
-from stepwell_engine.adapters.embedded.commands import Commands
-from stepwell_engine.adapters.embedded.hints import ProcessDispatcher
-from stepwell_engine.adapters.embedded.key_check import check_key
-from stepwell_engine.adapters.embedded.sealing import SealedSecrets, create_key, read_key
-from stepwell_engine.adapters.embedded.sqlite import RESTORE, Database
-from stepwell_engine.adapters.embedded.sqlite_catalog import SqliteCatalog
-from stepwell_engine.adapters.embedded.sqlite_queues import SqliteQueues
-from stepwell_engine.adapters.embedded.sqlite_runs import SqliteRuns
-from stepwell_engine.adapters.embedded.waits import BoundedWaits
-from stepwell_engine.adapters.enqueue import EnqueuePerformer
-from stepwell_engine.adapters.functions import Call, FunctionPerformer
-from stepwell_engine.adapters.system import RandomIds, SystemClock
-from stepwell_engine.core.definition import Kind
+from stepwell_engine.adapters.memory.catalog_cache import CachedCatalog
+from stepwell_engine.adapters.process.hints import ProcessDispatcher
+from stepwell_engine.adapters.process.long_poll import BoundedLongPollSlots
+from stepwell_engine.adapters.process.system import RandomIds, SystemClock
+from stepwell_engine.adapters.runners.command import Commands
+from stepwell_engine.adapters.runners.enqueue import EnqueueRunner
+from stepwell_engine.adapters.runners.function import Call, FunctionRunner
+from stepwell_engine.adapters.runners.python_callable import Callables
+from stepwell_engine.adapters.secrets.sealed import SealedSecrets, create_key, read_key
+from stepwell_engine.adapters.sqlite.catalog import SqliteCatalog
+from stepwell_engine.adapters.sqlite.database import RESTORE, Database
+from stepwell_engine.adapters.sqlite.key_check import check_key
+from stepwell_engine.adapters.sqlite.queues import SqliteQueues
+from stepwell_engine.adapters.sqlite.runs import SqliteRuns
+from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.errors import StoreError
-from stepwell_engine.ports import Clock, Performer
+from stepwell_engine.ports import Clock, StepRunner
 from stepwell_engine.settings.embedded import Settings, environment
-from stepwell_engine.wiring.engine import Abilities, Engine, Stores, assemble
-from stepwell_engine.wiring.lazy import LazyPerformer
+from stepwell_engine.wiring.engine import Capabilities, Engine, Stores, assemble
+from stepwell_engine.wiring.lazy import LazyStepRunner
 from stepwell_engine.wiring.outside import Outside
 
 if TYPE_CHECKING:
-    from stepwell_engine.adapters.embedded.postgres import LocalPostgres
+    from stepwell_engine.adapters.postgres.local import LocalPostgres
 
-ABILITIES: Final = Abilities(
+CAPABILITIES: Final = Capabilities(
     functions=frozenset({"url", "command", "python"}),
     databases=frozenset({"embedded", "dsn"}),
     # The tick comes every second; it looks further ahead, for one that comes late.
@@ -56,7 +56,7 @@ class Home:
     hints: ProcessDispatcher
     clock: Clock
     recover: Callable[[], int]
-    stop_waits: Callable[[], None]
+    stop_long_polls: Callable[[], None]
     close: Callable[[], None]
 
 
@@ -76,13 +76,13 @@ def embedded(settings: Settings, clock: Clock | None = None) -> Home:
         runs = SqliteRuns(database)
         catalog = CachedCatalog(SqliteCatalog(database))
         stores = Stores(runs, SqliteQueues(database), catalog, secrets)
-        performers = _performers(settings, stores, clock, opened)
+        runners = _runners(settings, stores, clock, opened)
         hints = ProcessDispatcher(clock)
         opened.callback(hints.close)
-        waits = BoundedWaits(settings.request_threads // 2)
-        engine = assemble(stores, performers, hints, clock, RandomIds(clock), ABILITIES, waits)
+        slots = BoundedLongPollSlots(settings.request_threads // 2)
+        engine = assemble(stores, runners, hints, clock, RandomIds(clock), CAPABILITIES, slots)
         kept = opened.pop_all()
-    return Home(engine, hints, clock, lambda: runs.recover(clock.now()), waits.stop, kept.close)
+    return Home(engine, hints, clock, lambda: runs.recover(clock.now()), slots.stop, kept.close)
 
 
 def _database(folder: Path, key: Path) -> Database:
@@ -98,9 +98,9 @@ def _database(folder: Path, key: Path) -> Database:
     return Database(file, create=not (folder / CREDENTIALS).exists())
 
 
-def _performers(
+def _runners(
     settings: Settings, stores: Stores, clock: Clock, opened: ExitStack
-) -> Mapping[Kind, Performer]:
+) -> Mapping[str, StepRunner]:
     postgres = _Postgres(settings.data / "postgres")
     opened.callback(postgres.stop)
     given = settings.dsn
@@ -116,9 +116,9 @@ def _performers(
         "python": callables.call,
     }
     return {
-        Kind.ENQUEUE: EnqueuePerformer(stores.catalog, stores.queues, clock),
-        Kind.FUNCTION: FunctionPerformer(stores.catalog, calls),
-        Kind.SQL: LazyPerformer(lambda: _sql(stores, dsn, late)),
+        Kind.ENQUEUE: EnqueueRunner(stores.catalog, stores.queues, clock),
+        Kind.FUNCTION: FunctionRunner(stores.catalog, calls),
+        Kind.SQL: LazyStepRunner(lambda: _sql(stores, dsn, late)),
         Kind.WEBHOOK: outside,
     }
 
@@ -131,7 +131,7 @@ class _Postgres:
 
     @cached_property
     def _server(self) -> "LocalPostgres":
-        from stepwell_engine.adapters.embedded.postgres import LocalPostgres  # noqa: PLC0415
+        from stepwell_engine.adapters.postgres.local import LocalPostgres  # noqa: PLC0415
 
         return LocalPostgres(self._folder)
 
@@ -145,9 +145,9 @@ class _Postgres:
             self._server.stop()
 
 
-def _sql(stores: Stores, dsn: Callable[[str], str], opened: ExitStack) -> Performer:
-    from stepwell_engine.adapters.embedded.sql import SqlPerformer  # noqa: PLC0415
+def _sql(stores: Stores, dsn: Callable[[str], str], opened: ExitStack) -> StepRunner:
+    from stepwell_engine.adapters.runners.sql import SqlRunner  # noqa: PLC0415
 
-    performer = SqlPerformer(stores.catalog, stores.secrets, dsn)
-    opened.callback(performer.close)
-    return performer
+    runner = SqlRunner(stores.catalog, stores.secrets, dsn)
+    opened.callback(runner.close)
+    return runner

@@ -4,30 +4,29 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from stepwell_engine.adapters.crews import ThreadCrews
-from stepwell_engine.adapters.gate import ProcessGate
-from stepwell_engine.core.definition import Kind
-from stepwell_engine.edge.services import Services
+from stepwell_engine.adapters.process.gate import ProcessGate
+from stepwell_engine.adapters.process.task_groups import ThreadTaskGroups
+from stepwell_engine.api.services import Services
 from stepwell_engine.ports import (
     Catalog,
     Clock,
     Dispatcher,
     Ids,
-    Performer,
+    LongPollSlots,
     Queues,
     Runs,
     Secrets,
-    Waits,
+    StepRunner,
 )
-from stepwell_engine.service.advance import Advance
-from stepwell_engine.service.controls import Controls
-from stepwell_engine.service.definitions import Workflows
-from stepwell_engine.service.identity import Identity
-from stepwell_engine.service.queries import Queries
-from stepwell_engine.service.queue_messages import QueueMessages
-from stepwell_engine.service.resources import Resources
-from stepwell_engine.service.starts import Starts
-from stepwell_engine.service.sweep import Sweep
+from stepwell_engine.service.projects.definitions import Workflows
+from stepwell_engine.service.projects.identity import Identity
+from stepwell_engine.service.projects.queue_messages import QueueMessages
+from stepwell_engine.service.projects.resources import Resources
+from stepwell_engine.service.runs.controls import Controls
+from stepwell_engine.service.runs.queries import Queries
+from stepwell_engine.service.runs.starts import Starts
+from stepwell_engine.service.worker.advance import Advance
+from stepwell_engine.service.worker.sweep import Sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class Stores:
 
 
 @dataclass(frozen=True, slots=True)
-class Abilities:
+class Capabilities:
     """What a home can do: kinds of functions and of databases; how far a tick looks ahead, ms."""
 
     functions: AbstractSet[str]
@@ -60,12 +59,12 @@ class Engine:
 
 def assemble(
     stores: Stores,
-    performers: Mapping[Kind, Performer],
+    runners: Mapping[str, StepRunner],
     dispatcher: Dispatcher,
     clock: Clock,
     ids: Ids,
-    abilities: Abilities,
-    waits: Waits | None = None,
+    capabilities: Capabilities,
+    slots: LongPollSlots | None = None,
 ) -> Engine:
     """The use cases over a home's adapters. `waits`: None lets every request wait."""
     workflows = Workflows(stores.catalog, stores.secrets, clock)
@@ -74,14 +73,14 @@ def assemble(
             workflows=workflows,
             starts=Starts(stores.runs, workflows, dispatcher, clock, ids),
             controls=Controls(stores.runs, workflows, dispatcher, clock, ids),
-            queries=Queries(stores.runs, workflows, clock, waits),
+            queries=Queries(stores.runs, workflows, clock, slots),
             resources=Resources(
                 stores.catalog,
                 stores.queues,
                 stores.secrets,
                 clock,
-                function_kinds=abilities.functions,
-                database_kinds=abilities.databases,
+                function_kinds=capabilities.functions,
+                database_kinds=capabilities.databases,
             ),
             messages=QueueMessages(stores.queues, clock),
             identity=Identity(stores.catalog, clock, ids),
@@ -89,12 +88,12 @@ def assemble(
         advance=Advance(
             stores.runs,
             workflows,
-            performers,
-            ThreadCrews(),
+            runners,
+            ThreadTaskGroups(),
             dispatcher,
             clock,
             ids,
             ProcessGate(),
         ),
-        sweep=Sweep(stores.runs, dispatcher, clock, abilities.look_ahead),
+        sweep=Sweep(stores.runs, dispatcher, clock, capabilities.look_ahead),
     )

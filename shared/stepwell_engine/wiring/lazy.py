@@ -3,27 +3,27 @@
 import threading
 from collections.abc import Callable
 
-from stepwell_engine.adapters.acts import is_shortage
-from stepwell_engine.core.outcome import Act, NotTried, Outcome
-from stepwell_engine.ports import Performer
+from stepwell_engine.adapters.runners.attempts import is_shortage
+from stepwell_engine.core.run.attempt import Attempt, Deferred, Outcome
+from stepwell_engine.ports import StepRunner
 
 
-def not_loaded(error: OSError) -> NotTried:
+def not_loaded(error: OSError) -> Deferred:
     """The outcome of a step whose performer could not be made; raises what is no shortage."""
     if not is_shortage(error):
         raise error
-    return NotTried(f"what runs this step cannot be loaded now: {error}")
+    return Deferred(f"what runs this step cannot be loaded now: {error}")
 
 
-class LazyPerformer:
+class LazyStepRunner:
     """Made when its first step comes, by one thread for all."""
 
-    def __init__(self, make: Callable[[], Performer]) -> None:
+    def __init__(self, make: Callable[[], StepRunner]) -> None:
         self._make = make
         self._lock = threading.Lock()
-        self._made: Performer | None = None
+        self._made: StepRunner | None = None
 
-    def perform(self, act: Act) -> Outcome:
+    def run(self, attempt: Attempt) -> Outcome:
         """Perform with the performer, made now if it is the first time."""
         if self._made is None:
             with self._lock:
@@ -32,4 +32,4 @@ class LazyPerformer:
                         self._made = self._make()
                     except OSError as error:
                         return not_loaded(error)
-        return self._made.perform(act)
+        return self._made.run(attempt)

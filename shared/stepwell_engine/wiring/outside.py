@@ -7,14 +7,14 @@ from ipaddress import IPv4Network, IPv6Network
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from stepwell_engine.core.outcome import Act, Outcome
+from stepwell_engine.core.run.attempt import Attempt, Outcome
 from stepwell_engine.ports import Clock, Secrets
 from stepwell_engine.wiring.lazy import not_loaded
 
 if TYPE_CHECKING:
     from stepwell_engine.adapters.http.client import HttpClient
-    from stepwell_engine.adapters.http.url_function import UrlFunctions
-    from stepwell_engine.adapters.http.webhook import WebhookPerformer
+    from stepwell_engine.adapters.runners.url_function import UrlFunctions
+    from stepwell_engine.adapters.runners.webhook import WebhookRunner
 
 
 Network = IPv4Network | IPv6Network
@@ -30,23 +30,23 @@ class Outside:
         self._adapters = ExitStack()
         self._lock = RLock()  # the first steps may come at once
 
-    def perform(self, act: Act) -> Outcome:
+    def run(self, attempt: Attempt) -> Outcome:
         """Deliver a webhook."""
         try:
             with self._lock:
                 webhooks = self._webhooks
         except OSError as error:
             return not_loaded(error)
-        return webhooks.perform(act)
+        return webhooks.run(attempt)
 
-    def call(self, url: str, act: Act) -> Outcome:
+    def call(self, url: str, attempt: Attempt) -> Outcome:
         """Call a function by URL."""
         try:
             with self._lock:
                 functions = self._functions
         except OSError as error:
             return not_loaded(error)
-        return functions.call(url, act)
+        return functions.call(url, attempt)
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -63,13 +63,13 @@ class Outside:
         return HttpClient(adapter, self._clock)
 
     @cached_property
-    def _webhooks(self) -> "WebhookPerformer":
-        from stepwell_engine.adapters.http.webhook import WebhookPerformer  # noqa: PLC0415
+    def _webhooks(self) -> "WebhookRunner":
+        from stepwell_engine.adapters.runners.webhook import WebhookRunner  # noqa: PLC0415
 
-        return WebhookPerformer(self._client, self._secrets, self._clock)
+        return WebhookRunner(self._client, self._secrets, self._clock)
 
     @cached_property
     def _functions(self) -> "UrlFunctions":
-        from stepwell_engine.adapters.http.url_function import UrlFunctions  # noqa: PLC0415
+        from stepwell_engine.adapters.runners.url_function import UrlFunctions  # noqa: PLC0415
 
         return UrlFunctions(self._client)

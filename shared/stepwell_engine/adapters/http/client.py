@@ -10,10 +10,10 @@ import requests
 from requests.structures import CaseInsensitiveDict
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.acts import excerpt, timed_out
 from stepwell_engine.adapters.http.egress import EgressRefused, NameUnresolved, parse
 from stepwell_engine.adapters.http.transport import GuardedAdapter, HostShort
-from stepwell_engine.core.outcome import Failed, NotTried
+from stepwell_engine.adapters.runners.attempts import excerpt, timed_out
+from stepwell_engine.core.run.attempt import Deferred, Failed
 from stepwell_engine.ports import Clock
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -49,7 +49,7 @@ class HttpClient:
         timeout: int,
         *,
         reads_body: bool = True,
-    ) -> Answer | Failed | NotTried:
+    ) -> Answer | Failed | Deferred:
         """Send a JSON body, within `timeout` ms in all. Everything but 2xx is a failure.
 
         Without `reads_body` the status alone decides: the body of the answer may never end.
@@ -74,7 +74,7 @@ class HttpClient:
                 request, stream=not reads_body, timeout=timeout / limits.SECOND
             )
         except HostShort as error:
-            return NotTried(f"{_where(url)} was not sent: {error}")
+            return Deferred(f"{_where(url)} was not sent: {error}")
         except EgressRefused as error:
             return Failed(f"the URL was refused: {error}", retryable=False)
         except NameUnresolved as error:

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 
 import idna
 
-from stepwell_engine.adapters.acts import is_shortage
+from stepwell_engine.adapters.runners.attempts import is_shortage
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from stepwell_engine.adapters.acts import NO_THREAD
+from stepwell_engine.adapters.runners.attempts import NO_THREAD
 
 _KEPT: Final = 5.0  # seconds that an answer is used again
 _MOST: Final = 1_000  # names kept

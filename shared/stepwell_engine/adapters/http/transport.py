@@ -21,9 +21,9 @@ from requests.adapters import BaseAdapter
 from requests.structures import CaseInsensitiveDict
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.acts import is_shortage
 from stepwell_engine.adapters.http import sockets
 from stepwell_engine.adapters.http.egress import Network, Resolver, Target, check
+from stepwell_engine.adapters.runners.attempts import is_shortage
 
 # One byte more than a function may send, so that a body which is too large is seen to be.
 _MAX_BODY: Final = limits.MAX_RAW_OUTPUT + 1

@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from stepwell_engine.core.run import Blob, Head, Mail, Status
+from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.status import Status
 from stepwell_engine.errors import NewerFormat
 from stepwell_engine.limits import CLOCK_MARGIN, FORMAT, MAX_PENDING_SIGNALS
 from stepwell_engine.ports import KEEP, Commit, Delivered, Done, Due, Refused, Written
@@ -27,33 +29,33 @@ class MemoryRuns:
     # --- conditions ---------------------------------------------------------------------------
 
     def _lease_is_over(self, head: Head, now: int) -> bool:
-        return head.until + CLOCK_MARGIN < now
+        return head.lease_expires_at + CLOCK_MARGIN < now
 
     def _may_claim(self, head: Head, now: int) -> bool:
-        free = head.token is None or self._lease_is_over(head, now)
+        free = head.lease_token is None or self._lease_is_over(head, now)
         return head.live and head.ready_at <= now and free
 
     def _holds(self, head: Head, token: str) -> bool:
-        return head.token == token
+        return head.lease_token == token
 
     def _at(self, head: Head, commit: int) -> bool:
-        return head.commit == commit
+        return head.commit_seq == commit
 
     def _may_extend(self, head: Head, token: str, until: int) -> bool:
-        return self._holds(head, token) and head.live and head.until <= until
+        return self._holds(head, token) and head.live and head.lease_expires_at <= until
 
     def _may_commit(self, head: Head, commit: Commit) -> bool:
         expected = head.live if commit.expect == "live" else head.status is Status.CANCELLED
-        unseen = commit.revision is not None and commit.revision != head.revision
+        unseen = commit.inbox_seq is not None and commit.inbox_seq != head.inbox_seq
         return (
-            self._holds(head, commit.token)
-            and self._at(head, commit.commit)
+            self._holds(head, commit.lease_token)
+            and self._at(head, commit.commit_seq)
             and expected
             and not unseen
         )
 
-    def _may_deliver(self, head: Head, mail: Mail) -> bool:
-        return head.live and (mail.kind != "signal" or len(head.mail) < MAX_PENDING_SIGNALS)
+    def _may_deliver(self, head: Head, message: InboxMessage) -> bool:
+        return head.live and (message.kind != "signal" or len(head.inbox) < MAX_PENDING_SIGNALS)
 
     def _may_cancel(self, head: Head) -> bool:
         return head.live
@@ -66,62 +68,64 @@ class MemoryRuns:
     # --- transitions --------------------------------------------------------------------------
 
     def _claimed(self, head: Head, token: str, now: int, until: int) -> Head:
-        lost = head.lost if head.token is None else head.lost + 1
-        return replace(head, token=token, until=until, claimed_at=now, lost=lost)
+        lost = head.lost_leases if head.lease_token is None else head.lost_leases + 1
+        return replace(
+            head, lease_token=token, lease_expires_at=until, claimed_at=now, lost_leases=lost
+        )
 
     def _committed(self, head: Head, commit: Commit) -> Head:
-        left = {key: mail for key, mail in head.mail.items() if key not in commit.consumed}
+        left = {key: message for key, message in head.inbox.items() if key not in commit.consumed}
         return replace(
             head,
-            commit=head.commit + 1,
+            commit_seq=head.commit_seq + 1,
             journal=commit.journal,
             status=head.status if commit.status is None else commit.status,
             ready_at=head.ready_at if commit.ready_at is None else commit.ready_at,
             wake_at=self._wake_at(head, commit),
             ended_at=head.ended_at if commit.ended_at is None else commit.ended_at,
-            token=None if commit.release else head.token,
-            until=0 if commit.release else head.until,
+            lease_token=None if commit.release else head.lease_token,
+            lease_expires_at=0 if commit.release else head.lease_expires_at,
             claimed_at=0 if commit.release else head.claimed_at,
-            lost=0 if commit.progress else head.lost,
-            owes=commit.owes or head.owes,
-            mail=MappingProxyType(left),
+            lost_leases=0 if commit.progress else head.lost_leases,
+            notify_pending=commit.notify_pending or head.notify_pending,
+            inbox=MappingProxyType(left),
         )
 
     def _wake_at(self, head: Head, commit: Commit) -> int | None:
-        owes = head.owes and commit.wake_at is None
-        return head.wake_at if commit.wake_at is KEEP or owes else commit.wake_at
+        notify_pending = head.notify_pending and commit.wake_at is None
+        return head.wake_at if commit.wake_at is KEEP or notify_pending else commit.wake_at
 
-    def _delivered(self, head: Head, mail_id: str, mail: Mail, now: int) -> Head:
+    def _delivered(self, head: Head, message_id: str, message: InboxMessage, now: int) -> Head:
         return replace(
             head,
             ready_at=0,
             wake_at=now,
-            revision=head.revision + 1,
-            mail=MappingProxyType({**head.mail, mail_id: mail}),
+            inbox_seq=head.inbox_seq + 1,
+            inbox=MappingProxyType({**head.inbox, message_id: message}),
         )
 
     def _cancelled(self, head: Head, now: int, cascade: bool) -> Head:
-        owes = cascade or head.parent is not None
-        kept = None if head.token is None else head.wake_at
+        notify_pending = cascade or head.parent is not None
+        kept = None if head.lease_token is None else head.wake_at
         return replace(
             head,
             status=Status.CANCELLED,
             ended_at=now,
-            revision=head.revision + 1,
-            owes=owes,
+            inbox_seq=head.inbox_seq + 1,
+            notify_pending=notify_pending,
             cascade=cascade,
-            wake_at=now if owes else kept,
+            wake_at=now if notify_pending else kept,
         )
 
     def _closed(self, head: Head, journal: bytes) -> Head:
         return replace(
             head,
             journal=journal,
-            commit=head.commit + 1,
-            token=None,
-            until=0,
+            commit_seq=head.commit_seq + 1,
+            lease_token=None,
+            lease_expires_at=0,
             claimed_at=0,
-            wake_at=head.wake_at if head.owes else None,
+            wake_at=head.wake_at if head.notify_pending else None,
         )
 
     # --- the port -----------------------------------------------------------------------------
@@ -154,7 +158,7 @@ class MemoryRuns:
             head = self._read(run_id)
             if head is None:
                 return Refused(None)
-            if head.token == token:
+            if head.lease_token == token:
                 return Done(head)
             if not self._may_claim(head, now):
                 return Refused(head)
@@ -166,7 +170,7 @@ class MemoryRuns:
             head = self._read(run_id)
             if head is None or not self._may_extend(head, token, until):
                 return Refused(head)
-            return self._put(replace(head, until=until, wake_at=wake_at))
+            return self._put(replace(head, lease_expires_at=until, wake_at=wake_at))
 
     def commit(self, commit: Commit) -> Written:
         """One step forward."""
@@ -179,8 +183,8 @@ class MemoryRuns:
     def deliver(
         self,
         run_id: str,
-        mail_id: str,
-        mail: Mail,
+        message_id: str,
+        message: InboxMessage,
         now: int,
         blob: Blob | None,
         key: str | None = None,
@@ -191,14 +195,14 @@ class MemoryRuns:
             before = None if key is None else self._delivered_keys.get((run_id, key))
             if before is not None:
                 return Delivered(head, before)
-            if head is not None and mail_id in head.mail:
-                return Delivered(head, head.mail[mail_id].at)
-            if head is None or not self._may_deliver(head, mail):
+            if head is not None and message_id in head.inbox:
+                return Delivered(head, head.inbox[message_id].at)
+            if head is None or not self._may_deliver(head, message):
                 return Refused(head)
             if key is not None:
-                self._delivered_keys[run_id, key] = mail.at
-            after = self._delivered(head, mail_id, mail, now)
-            return Delivered(self._put(after, () if blob is None else (blob,)).head, mail.at)
+                self._delivered_keys[run_id, key] = message.at
+            after = self._delivered(head, message_id, message, now)
+            return Delivered(self._put(after, () if blob is None else (blob,)).head, message.at)
 
     def cancel(self, run_id: str, now: int, cascade: bool = False) -> Written:
         """End a live run; its lease stays."""
@@ -216,18 +220,18 @@ class MemoryRuns:
                 return Refused(head)
             return self._put(self._closed(head, journal))
 
-    def paid(self, run_id: str) -> Written:
+    def mark_notified(self, run_id: str) -> Written:
         """Nothing is owed any more."""
         with self._lock:
             head = self._read(run_id)
-            if head is None or not head.owes:
+            if head is None or not head.notify_pending:
                 return Refused(head)
-            wake_at = None if head.token is None else head.until
-            return self._put(replace(head, owes=False, wake_at=wake_at))
+            wake_at = None if head.lease_token is None else head.lease_expires_at
+            return self._put(replace(head, notify_pending=False, wake_at=wake_at))
 
     def due(self, before: int, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
         """A page of the heads with wake_at <= before, by (wake_at, run_id)."""
-        after = (-1, "") if cursor is None else _place(cursor)
+        after = (-1, "") if cursor is None else _position(cursor)
         with self._lock:
             found = sorted(
                 (head.wake_at, head.run_id, head.project)
@@ -284,6 +288,6 @@ class MemoryRuns:
         return Done(head)
 
 
-def _place(cursor: str) -> tuple[int, str]:
+def _position(cursor: str) -> tuple[int, str]:
     wake_at, _, run_id = cursor.partition(":")
     return int(wake_at), run_id

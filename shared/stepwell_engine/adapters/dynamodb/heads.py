@@ -1,0 +1,104 @@
+"""A run's head as an item, and back."""
+
+import zlib
+from types import MappingProxyType
+from typing import Any
+
+from stepwell_engine.adapters.dynamodb.client import Item
+from stepwell_engine.adapters.dynamodb.models import HEAD, HeadItem
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.errors import NewerFormat
+from stepwell_engine.limits import FORMAT
+
+RUN_ID = HeadItem.run_id.attr_name
+KIND = HeadItem.kind.attr_name
+FORMAT_NAME = HeadItem.format.attr_name
+
+
+def key_of(run_id: str, kind: str = HEAD) -> dict[str, Any]:
+    """The primary key of a head, or of another item of a run."""
+    return {RUN_ID: {"B": HeadItem.run_id.serialize(run_id)}, KIND: {"S": kind}}
+
+
+def owner_of(project: str, workflow: str) -> str:
+    """The partition of a workflow's runs in the index."""
+    return f"{project}#{workflow}"
+
+
+def shard_of(run_id: str, shards: int) -> int:
+    """The shard of the due index that a run is in, all its life."""
+    return zlib.crc32(run_id.encode()) % shards
+
+
+def to_item(head: Head, shards: int) -> dict[str, Any]:
+    """The item of a new head."""
+    item = HeadItem(
+        run_id=head.run_id,
+        owner=owner_of(head.project, head.workflow),
+        shard=shard_of(head.run_id, shards),
+        wake_at=head.wake_at,
+        version=head.version,
+        created_at=head.created_at,
+        status=head.status,
+        ended_at=head.ended_at,
+        ready_at=head.ready_at,
+        token=head.lease_token,
+        until=None if head.lease_token is None else head.lease_expires_at,
+        claimed_at=None if head.lease_token is None else head.claimed_at,
+        revision=head.inbox_seq,
+        commit=head.commit_seq,
+        lost=head.lost_leases or None,
+        journal=head.journal or None,
+        inbox=head.inbox,
+        input=head.input,
+        idempotency_key=head.idempotency_key,
+        test=head.test or None,
+        parent=head.parent,
+        depth=head.depth or None,
+        notify_pending=head.notify_pending or None,
+        cascade=head.cascade or None,
+        format=head.format,
+    )
+    return item.serialize()
+
+
+def from_item(stored: Item) -> Head:
+    """The head that an item holds. NewerFormat, before anything else of it is read."""
+    run_id = HeadItem.run_id.deserialize(stored[RUN_ID]["B"])
+    found = int(stored[FORMAT_NAME]["N"])
+    if found > FORMAT:
+        raise NewerFormat(f"run {run_id}", found, FORMAT)
+    item = HeadItem.from_raw_data(dict(stored))
+    project, _, workflow = item.owner.rpartition("#")
+    return Head(
+        run_id=run_id,
+        project=project,
+        workflow=workflow,
+        version=item.version,
+        created_at=item.created_at,
+        status=item.status,
+        ended_at=item.ended_at,
+        ready_at=item.ready_at,
+        wake_at=item.wake_at,
+        lease_token=item.token,
+        lease_expires_at=item.until or 0,
+        claimed_at=item.claimed_at or 0,
+        inbox_seq=item.revision,
+        commit_seq=item.commit,
+        lost_leases=item.lost or 0,
+        journal=item.journal or b"",
+        inbox=MappingProxyType(dict(item.inbox)),
+        input=item.input,
+        idempotency_key=item.idempotency_key,
+        test=bool(item.test),
+        parent=item.parent,
+        depth=item.depth or 0,
+        notify_pending=bool(item.notify_pending),
+        cascade=bool(item.cascade),
+        format=found,
+    )
+
+
+def readable(item: Item) -> bool:
+    """Whether this version reads the item's format."""
+    return int(item[FORMAT_NAME]["N"]) <= FORMAT

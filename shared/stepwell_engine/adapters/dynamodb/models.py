@@ -1,0 +1,332 @@
+"""The DynamoDB tables: every key, index and attribute has its name here, and nowhere else.
+
+Names are one letter in storage: DynamoDB bills an item by its size, names included. The names of
+the tables themselves are an installation's own; `table_name` here is only what a table is for.
+"""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pynamodb.attributes import Attribute, BinaryAttribute, BooleanAttribute, UnicodeAttribute
+from pynamodb.constants import BINARY, MAP, NUMBER, STRING
+from pynamodb.indexes import GlobalSecondaryIndex, IncludeProjection, KeysOnlyProjection
+from pynamodb.models import Model
+
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.status import Status
+
+HEAD: Final = "h"  # the sort key of a head; no blob is called so
+KEY: Final = "k"  # the sort key of an idempotency key
+DELIVERY: Final = "s#"  # before the key of a delivery, in its sort key
+EXPIRES: Final = "t"  # the attribute of both tables that holds a TTL, in seconds
+
+_CODES: Final = {
+    Status.PENDING: "p",
+    Status.RUNNING: "r",
+    Status.SLEEPING: "z",
+    Status.WAITING: "w",
+    Status.SUCCEEDED: "s",
+    Status.FAILED: "f",
+    Status.CANCELLED: "c",
+    Status.TIMED_OUT: "t",
+}
+_STATUSES: Final = {code: status for status, code in _CODES.items()}
+_TEXT: Final = b"\xff"  # before an id that is no UUID; no UUID of a version in use begins so
+
+
+class RunIdAttribute(Attribute[str]):
+    """A run's id. A UUID takes 16 bytes, in the same order as its text; any other its UTF-8."""
+
+    attr_type = BINARY
+
+    def serialize(self, value: str) -> bytes:
+        """Text to bytes."""
+        try:
+            plain = uuid.UUID(value)
+        except ValueError:
+            return _TEXT + value.encode()
+        if str(plain) != value or plain.bytes[:1] == _TEXT:
+            return _TEXT + value.encode()
+        return plain.bytes
+
+    def deserialize(self, value: bytes) -> str:
+        """Bytes to text."""
+        if value[:1] == _TEXT:
+            return value[1:].decode()
+        return str(uuid.UUID(bytes=bytes(value)))
+
+
+class IntegerAttribute(Attribute[int]):
+    """A whole number."""
+
+    attr_type = NUMBER
+
+    def serialize(self, value: int) -> str:
+        """As DynamoDB takes numbers."""
+        return str(value)
+
+    def deserialize(self, value: str) -> int:
+        """ValueError for a number that is not whole."""
+        return int(value)
+
+
+class StatusAttribute(Attribute[Status]):
+    """A run's status as one letter."""
+
+    attr_type = STRING
+
+    def serialize(self, value: Status) -> str:
+        """The letter."""
+        return _CODES[value]
+
+    def deserialize(self, value: str) -> Status:
+        """The status; KeyError for a letter that is none."""
+        return _STATUSES[value]
+
+
+class InboxAttribute(Attribute[Mapping[str, InboxMessage]]):
+    """A mailbox: a map from ids to lists of kind, name, time, body, blob.
+
+    DynamoDB keeps a map in no order, and clocks differ: beside each mail stands its place, the
+    head's revision when it came. Mail without one, of before there were places, comes first.
+    """
+
+    attr_type = MAP
+
+    def serialize(self, value: Mapping[str, InboxMessage]) -> dict[str, Any]:
+        """The content of a map; the places are below those of any mail that comes later."""
+        content: dict[str, Any] = {}
+        for place, (message_id, message) in enumerate(value.items(), -len(value)):
+            content[message_id] = self.message(message)
+            content[self.place_of(message_id)] = {"N": str(place)}
+        return content
+
+    def deserialize(self, value: Mapping[str, Any]) -> dict[str, InboxMessage]:
+        """The mailbox, oldest mail first."""
+        places = {key: int(cell["N"]) for key, cell in value.items() if "N" in cell}
+        mails = {key: self._message(cell["L"]) for key, cell in value.items() if "L" in cell}
+
+        def arrival(entry: tuple[str, InboxMessage]) -> tuple[bool, int, int, str]:
+            message_id, message = entry
+            place = places.get(self.place_of(message_id))
+            return place is not None, place or 0, message.at, message_id
+
+        return dict(sorted(mails.items(), key=arrival))
+
+    @staticmethod
+    def place_of(message_id: str) -> str:
+        """What the place of a mail is called; no mail's id begins so."""
+        return f"~{message_id}"
+
+    @staticmethod
+    def message(message: InboxMessage) -> dict[str, Any]:
+        """One value of the map."""
+        return {
+            "L": [
+                {"S": message.kind},
+                {"S": message.name},
+                {"N": str(message.at)},
+                {"NULL": True} if message.body is None else {"B": message.body},
+                {"NULL": True} if message.blob is None else {"S": message.blob},
+            ]
+        }
+
+    @staticmethod
+    def _message(cells: list[dict[str, Any]]) -> InboxMessage:
+        kind, name, at, body, blob = cells
+        return InboxMessage(kind["S"], name["S"], int(at["N"]), body.get("B"), blob.get("S"))
+
+
+class RunsOfWorkflow(GlobalSecondaryIndex[Any]):  # type: ignore[no-untyped-call]  # PynamoDB's
+    """The runs of a workflow, by id. Written once, when a run is created."""
+
+    class Meta:
+        """Keys only: a list reads the heads themselves."""
+
+        index_name = "runs-of-workflow"
+        projection = KeysOnlyProjection()
+
+    owner = UnicodeAttribute(hash_key=True, attr_name="g")
+    run_id = RunIdAttribute(range_key=True, attr_name="r")
+
+
+class DueRuns(GlobalSecondaryIndex[Any]):  # type: ignore[no-untyped-call]  # PynamoDB's
+    """What the tick must look at, by time. Only heads with a `wake_at` are in it."""
+
+    class Meta:
+        """What a hint needs, and what tells a newer format."""
+
+        index_name = "due-runs"
+        projection = IncludeProjection(["g", "f"])
+
+    shard = IntegerAttribute(hash_key=True, attr_name="d")
+    wake_at = IntegerAttribute(range_key=True, attr_name="w")
+
+
+class HeadItem(Model):
+    """The head of a run. What is 0, empty or false by default is left out."""
+
+    class Meta:
+        """The table of runs: heads, blobs, idempotency keys of starts and of deliveries."""
+
+        table_name = "runs"
+
+    run_id = RunIdAttribute(hash_key=True, attr_name="r")
+    kind = UnicodeAttribute(range_key=True, attr_name="k", default=HEAD)
+    owner = UnicodeAttribute(attr_name="g")  # project#workflow; neither contains a #
+    shard = IntegerAttribute(attr_name="d")
+    wake_at = IntegerAttribute(attr_name="w", null=True)
+    version = IntegerAttribute(attr_name="v")
+    created_at = IntegerAttribute(attr_name="c")
+    status = StatusAttribute(attr_name="s")
+    ended_at = IntegerAttribute(attr_name="e", null=True)
+    ready_at = IntegerAttribute(attr_name="a")
+    token = UnicodeAttribute(attr_name="l", null=True)
+    until = IntegerAttribute(attr_name="u", null=True)
+    claimed_at = IntegerAttribute(attr_name="t", null=True)
+    revision = IntegerAttribute(attr_name="n")
+    commit = IntegerAttribute(attr_name="o")
+    lost = IntegerAttribute(attr_name="x", null=True)
+    journal = BinaryAttribute(attr_name="j", legacy_encoding=False, null=True)
+    inbox = InboxAttribute(attr_name="m")  # always there, so that mail can be put into it
+    input = BinaryAttribute(attr_name="i", legacy_encoding=False, null=True)
+    idempotency_key = UnicodeAttribute(attr_name="y", null=True)
+    test = BooleanAttribute(attr_name="q", null=True)
+    parent = RunIdAttribute(attr_name="p", null=True)
+    depth = IntegerAttribute(attr_name="h", null=True)
+    notify_pending = BooleanAttribute(attr_name="z", null=True)
+    cascade = BooleanAttribute(attr_name="b", null=True)
+    format = IntegerAttribute(attr_name="f")
+
+    runs_of_workflow = RunsOfWorkflow()
+    due_runs = DueRuns()
+
+
+class BlobItem(Model):
+    """A blob of a run, or a chunk of a large one. Its sort key is the blob's name."""
+
+    class Meta:
+        """Beside the head of its run."""
+
+        table_name = "runs"
+
+    run_id = RunIdAttribute(hash_key=True, attr_name="r")
+    name = UnicodeAttribute(range_key=True, attr_name="k")
+    data = BinaryAttribute(attr_name="b", legacy_encoding=False)
+    chunks = IntegerAttribute(attr_name="z", null=True)  # of the first one, if there are more
+
+
+class KeyItem(Model):
+    """An idempotency key, and the run that it stands for."""
+
+    class Meta:
+        """In a partition of its own: project#workflow#key."""
+
+        table_name = "runs"
+
+    key = BinaryAttribute(hash_key=True, attr_name="r", legacy_encoding=False)
+    kind = UnicodeAttribute(range_key=True, attr_name="k", default=KEY)
+    holder = RunIdAttribute(attr_name="h")
+
+
+class DeliveryItem(Model):
+    """The idempotency key of a delivery to a run, and when the mail came."""
+
+    class Meta:
+        """Beside the head of its run."""
+
+        table_name = "runs"
+
+    run_id = RunIdAttribute(hash_key=True, attr_name="r")
+    name = UnicodeAttribute(range_key=True, attr_name="k")
+    at = IntegerAttribute(attr_name="c")
+
+
+class ControlItem(Model):
+    """What the items of the control table have in common."""
+
+    class Meta:
+        """Projects, grants, workflows, versions, resources."""
+
+        table_name = "control"
+
+    partition = UnicodeAttribute(hash_key=True, attr_name="p")
+    name = UnicodeAttribute(range_key=True, attr_name="k")
+
+
+class ProjectItem(ControlItem):
+    """A project."""
+
+    organization = UnicodeAttribute(attr_name="o")
+    created_at = IntegerAttribute(attr_name="c")
+
+
+class GrantItem(ControlItem):
+    """A grant; it vanishes some time after it has expired."""
+
+    kind = UnicodeAttribute(attr_name="g")
+    organization = UnicodeAttribute(attr_name="o")
+    role = UnicodeAttribute(attr_name="r", null=True)
+    project = UnicodeAttribute(attr_name="j", null=True)
+    expires_at = IntegerAttribute(attr_name="e", null=True)
+    expires = IntegerAttribute(attr_name=EXPIRES, null=True)
+
+
+class WorkflowItem(ControlItem):
+    """What may change about a workflow: one write of it publishes, enables or disables.
+
+    Versions up to `set_up_to` are `enabled` as it says here, later ones as they were published.
+    `highest` is the highest enabled version, 0 if there is none.
+    """
+
+    newest = IntegerAttribute(attr_name="n")
+    highest = IntegerAttribute(attr_name="h")
+    set_up_to = IntegerAttribute(attr_name="s", null=True)
+    enabled = BooleanAttribute(attr_name="e", null=True)
+    format = IntegerAttribute(attr_name="f")
+
+
+class VersionItem(ControlItem):
+    """A version of a workflow, immutable. Its document is plain, or deflated if that is smaller."""
+
+    created_at = IntegerAttribute(attr_name="c")
+    enabled = BooleanAttribute(attr_name="e")
+    plain = BinaryAttribute(attr_name="d", legacy_encoding=False, null=True)
+    deflated = BinaryAttribute(attr_name="z", legacy_encoding=False, null=True)
+    format = IntegerAttribute(attr_name="f")
+
+
+class ResourceItem(ControlItem):
+    """A resource of a project."""
+
+    config = BinaryAttribute(attr_name="d", legacy_encoding=False)
+    sealed = UnicodeAttribute(attr_name="s", null=True)
+    created_at = IntegerAttribute(attr_name="c")
+
+
+TABLES: Final[tuple[type[Model], ...]] = (HeadItem, ControlItem)
+
+
+def definition(model: type[Model], table: str) -> dict[str, Any]:
+    """The arguments of `create_table` for a model: on demand, with its indexes, named `table`."""
+    schema: Any = model._get_schema()  # PynamoDB tells it nowhere else
+    indexes = [
+        {
+            "IndexName": index["index_name"],
+            "KeySchema": _hash_first(index["key_schema"]),
+            "Projection": index["projection"],
+        }
+        for index in schema["global_secondary_indexes"]
+    ]
+    return {
+        "TableName": table,
+        "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": _hash_first(schema["key_schema"]),
+        "AttributeDefinitions": schema["attribute_definitions"],
+        **({"GlobalSecondaryIndexes": indexes} if indexes else {}),
+    }
+
+
+def _hash_first(keys: list[dict[str, str]]) -> list[dict[str, str]]:
+    return sorted(keys, key=lambda key: key["KeyType"])

@@ -1,0 +1,195 @@
+"""Runs in DynamoDB."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from stepwell_engine.adapters.dynamodb.blobs import Blobs
+from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item
+from stepwell_engine.adapters.dynamodb.due import DueIndex
+from stepwell_engine.adapters.dynamodb.heads import (
+    KIND,
+    RUN_ID,
+    from_item,
+    key_of,
+    owner_of,
+    readable,
+    to_item,
+)
+from stepwell_engine.adapters.dynamodb.inbox import Inboxes
+from stepwell_engine.adapters.dynamodb.models import KEY, HeadItem, KeyItem, RunsOfWorkflow
+from stepwell_engine.adapters.dynamodb.writes import TURNS, HeadWrites
+from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.status import Status
+from stepwell_engine.errors import Unavailable
+from stepwell_engine.ports import Commit, Delivered, Done, Due, Refused, Written
+
+SHARDS: Final = 16  # of the due index
+
+_HOLDER: Final = KeyItem.holder.attr_name
+_IS_NEW: Final = f"attribute_not_exists({RUN_ID})"
+_OF_OWNER: Final = f"{HeadItem.owner.attr_name} = :owner"
+
+
+class DynamoRuns:
+    """The Runs port on a table of runs (see models)."""
+
+    def __init__(self, database: DynamoDB, table: str, shards: int = SHARDS) -> None:
+        """`shards` may be raised while there are runs, never lowered: a run keeps its shard."""
+        self._database = database
+        self._table = table
+        self._shards = shards
+        self._blobs = Blobs(database, table)
+        self._writes = HeadWrites(database, table)
+        self._inboxes = Inboxes(database, table, self._blobs)
+        self._due = DueIndex(database, table, shards)
+
+    def create(self, head: Head, blobs: Sequence[Blob] = ()) -> Written:
+        """Put a new run and its idempotency key; Refused with the run in its way."""
+        for blob in blobs:
+            self._blobs.put_if_absent(head.run_id, blob)
+        item = to_item(head, self._shards)
+        if head.idempotency_key is not None:
+            return self._create_with_key(head, item, head.idempotency_key)
+        rejected = self._database.put(self._table, item, _IS_NEW)
+        if rejected is None:
+            return Done(head)
+        return Refused(None if rejected.item is None else from_item(rejected.item))
+
+    def get(self, run_id: str) -> Head | None:
+        """The head as it stands."""
+        item = self._database.get(self._table, key_of(run_id))
+        return None if item is None else from_item(item)
+
+    def by_key(self, project: str, workflow: str, key: str) -> Head | None:
+        """The run that an idempotency key stands for."""
+        primary = {RUN_ID: {"B": _key(project, workflow, key)}, KIND: {"S": KEY}}
+        item = self._database.get(self._table, primary)
+        return None if item is None else self.get(_holder(item))
+
+    def claim(self, run_id: str, token: str, now: int, until: int) -> Written:
+        """Take the lease; own token: had it already."""
+        return self._writes.claim(run_id, token, now, until)
+
+    def extend(self, run_id: str, token: str, until: int, wake_at: int) -> Written:
+        """Move the end of a held lease."""
+        return self._writes.extend(run_id, token, until, wake_at)
+
+    def commit(self, commit: Commit) -> Written:
+        """One step forward. Blobs of a commit that is then refused stay: nothing refers to them."""
+        for blob in commit.blobs:
+            self._blobs.put(commit.run_id, blob)
+        return self._writes.commit(commit)
+
+    def deliver(
+        self,
+        run_id: str,
+        message_id: str,
+        message: InboxMessage,
+        now: int,
+        blob: Blob | None,
+        key: str | None = None,
+    ) -> Delivered | Refused:
+        """Put mail, and wake the run; with a key, once."""
+        return self._inboxes.deliver(run_id, message_id, message, now, blob, key)
+
+    def cancel(self, run_id: str, now: int, cascade: bool = False) -> Written:
+        """End a live run; its lease stays."""
+        return self._writes.cancel(run_id, now, cascade)
+
+    def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
+        """Settle a cancelled run whose lease is over."""
+        return self._writes.close(run_id, token, commit, journal)
+
+    def mark_notified(self, run_id: str) -> Written:
+        """Nothing is owed any more."""
+        return self._writes.mark_notified(run_id)
+
+    def due(self, before: int, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
+        """A page of the heads with wake_at <= before; a last page may be empty."""
+        return self._due.page(before, cursor, limit)
+
+    def list(
+        self, project: str, workflow: str, before: str | None, limit: int, status: Status | None
+    ) -> list[Head]:
+        """Heads of a workflow, newest first; those of a newer format left out.
+
+        Read from an index, so that a run may show up a moment late.
+        """
+        condition, values = _OF_OWNER, {":owner": {"S": owner_of(project, workflow)}}
+        if before is not None:
+            condition = f"{condition} AND {RUN_ID} < :before"
+            values[":before"] = key_of(before)[RUN_ID]
+        found: list[Head] = []
+        start: dict[str, Item] = {}
+        while len(found) < limit:
+            items, following = self._database.query(
+                self._table,
+                IndexName=RunsOfWorkflow.Meta.index_name,
+                KeyConditionExpression=condition,
+                ExpressionAttributeValues=values,
+                ScanIndexForward=False,
+                Limit=limit,
+                **start,
+            )
+            found += [head for head in self._heads(items) if status in (None, head.status)]
+            if following is None:
+                break
+            start = {"ExclusiveStartKey": following}
+        return found[:limit]
+
+    def blob(self, run_id: str, name: str) -> bytes | None:
+        """A blob's data."""
+        return self._blobs.get(run_id, [name]).get(name)
+
+    def blobs(self, run_id: str, names: Sequence[str]) -> Mapping[str, bytes]:
+        """The data of those that exist."""
+        return self._blobs.get(run_id, names)
+
+    def _create_with_key(self, head: Head, item: Item, key: str) -> Written:
+        owned = KeyItem(key=_key(head.project, head.workflow, key), holder=head.run_id).serialize()
+        condition: str = _IS_NEW
+        values: dict[str, Any] = {}
+        for _ in range(TURNS):
+            writes = [self._put(item, _IS_NEW, {}), self._put(owned, condition, values)]
+            rejected = self._database.transact(str(uuid.uuid4()), writes)
+            if not rejected:
+                return Done(head)
+            of_head, of_key = rejected
+            if of_key is not None and of_key.item is not None:
+                holder = self.get(_holder(of_key.item))
+                if holder is not None:
+                    return Refused(holder)
+                # Its run is gone: the key is free, for the first who replaces just this holder.
+                condition, values = f"{_HOLDER} = :gone", {":gone": of_key.item[_HOLDER]}
+            if of_head is not None and of_head.item is not None:
+                return Refused(from_item(of_head.item))
+        raise Unavailable(f"an idempotency key changed hands {TURNS} times during one call")
+
+    def _put(self, item: Item, condition: str, values: Mapping[str, Any]) -> Item:
+        return {
+            "Put": {
+                "TableName": self._table,
+                "Item": item,
+                "ConditionExpression": condition,
+                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+                **({"ExpressionAttributeValues": values} if values else {}),
+            }
+        }
+
+    def _heads(self, items: Sequence[Item]) -> Sequence[Head]:
+        """The heads of index entries, in their order."""
+        keys = [{RUN_ID: item[RUN_ID], KIND: item[KIND]} for item in items]
+        found = self._database.get_all(self._table, keys, consistent=False)
+        heads = {item[RUN_ID]["B"]: from_item(item) for item in found if readable(item)}
+        ordered = (heads.get(key[RUN_ID]["B"]) for key in keys)
+        return [head for head in ordered if head is not None]
+
+
+def _key(project: str, workflow: str, key: str) -> bytes:
+    return f"{owner_of(project, workflow)}#{key}".encode()
+
+
+def _holder(item: Item) -> str:
+    return KeyItem.holder.deserialize(item[_HOLDER]["B"])

@@ -1,0 +1,312 @@
+"""The writes of a head: each one conditional update that returns what it met.
+
+These are low-level calls because a refusal must return the item as it stands, and the reasons of
+a cancelled transaction must be told apart. All names are the model's.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from stepwell_engine.adapters.dynamodb.client import DynamoDB, Rejected
+from stepwell_engine.adapters.dynamodb.heads import from_item, key_of
+from stepwell_engine.adapters.dynamodb.models import HeadItem, InboxAttribute
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.status import LIVE, Status
+from stepwell_engine.errors import Unavailable
+from stepwell_engine.limits import CLOCK_MARGIN, FORMAT
+from stepwell_engine.ports import KEEP, Commit, Done, Refused, Written
+
+Values = dict[str, Any]
+
+TURNS: Final = 8  # how often a head may change hands during one call
+
+_STATUS: Final = HeadItem.status.attr_name
+_READY_AT: Final = HeadItem.ready_at.attr_name
+_WAKE_AT: Final = HeadItem.wake_at.attr_name
+_ENDED_AT: Final = HeadItem.ended_at.attr_name
+_TOKEN: Final = HeadItem.token.attr_name
+_UNTIL: Final = HeadItem.until.attr_name
+_CLAIMED_AT: Final = HeadItem.claimed_at.attr_name
+_REVISION: Final = HeadItem.revision.attr_name
+_COMMIT: Final = HeadItem.commit.attr_name
+_LOST: Final = HeadItem.lost.attr_name
+_JOURNAL: Final = HeadItem.journal.attr_name
+_MAIL: Final = HeadItem.inbox.attr_name
+_PARENT: Final = HeadItem.parent.attr_name
+_NOTIFY_PENDING: Final = HeadItem.notify_pending.attr_name
+_CASCADE: Final = HeadItem.cascade.attr_name
+_FORMAT: Final = HeadItem.format.attr_name
+
+
+def _code(status: Status) -> Values:
+    return {"S": HeadItem.status.serialize(status)}
+
+
+def number(value: int) -> Values:
+    """A number as a value of DynamoDB's."""
+    return {"N": str(value)}
+
+
+_LIVE_CODES: Final = {f":live{i}": _code(status) for i, status in enumerate(sorted(LIVE))}
+_READABLE: Final = f"{_FORMAT} <= :format"
+IS_LIVE: Final = f"{_STATUS} IN ({', '.join(_LIVE_CODES)}) AND {_READABLE}"
+LIVE_VALUES: Final = {**_LIVE_CODES, ":format": number(FORMAT)}
+_IS_CANCELLED: Final = f"{_STATUS} = :cancelled AND {_READABLE}"
+_CANCELLED_VALUES: Final = {":cancelled": _code(Status.CANCELLED), ":format": number(FORMAT)}
+
+_IS_READY: Final = f"{IS_LIVE} AND {_READY_AT} <= :now"
+_FREE: Final = f"attribute_not_exists({_TOKEN})"
+_HELD: Final = f"attribute_exists({_TOKEN})"
+_IN_DEBT: Final = f"attribute_exists({_NOTIFY_PENDING})"
+_DEBTLESS: Final = f"attribute_not_exists({_NOTIFY_PENDING})"
+_IS_CHILD: Final = f"attribute_exists({_PARENT})"
+_IS_ROOT: Final = f"attribute_not_exists({_PARENT})"
+_CLAIM: Final = f"SET {_TOKEN} = :token, {_UNTIL} = :until, {_CLAIMED_AT} = :now"
+_CLAIM_LOST: Final = f"{_CLAIM}, {_LOST} = if_not_exists({_LOST}, :zero) + :one"
+_LEASE_IS_OVER: Final = f"{_HELD} AND {_TOKEN} <> :token AND {_UNTIL} < :over"
+_EXTEND: Final = f"SET {_UNTIL} = :until, {_WAKE_AT} = :wake"
+_IS_MINE: Final = f"{_TOKEN} = :token"
+_IS_NEXT: Final = f"{_IS_MINE} AND {_COMMIT} = :commit"
+_CANCEL: Final = f"SET {_STATUS} = :cancelled, {_ENDED_AT} = :now"
+_LEASE: Final = f"{_TOKEN}, {_UNTIL}, {_CLAIMED_AT}"
+_CLOSE: Final = f"SET {_JOURNAL} = :journal, {_COMMIT} = :next REMOVE {_LEASE}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """One of the forms that a write has; a condition of its own tells which one fits a head."""
+
+    update: str
+    condition: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+_CANCELS: Final = {
+    "child": _Form(
+        f"{_CANCEL}, {_NOTIFY_PENDING} = :yes, {_WAKE_AT} = :now ADD {_REVISION} :one",
+        f"{IS_LIVE} AND {_IS_CHILD}",
+        {":yes": {"BOOL": True}},
+    ),
+    "held": _Form(
+        f"{_CANCEL} ADD {_REVISION} :one REMOVE {_NOTIFY_PENDING}",
+        f"{IS_LIVE} AND {_IS_ROOT} AND {_HELD}",
+    ),
+    "free": _Form(
+        f"{_CANCEL} ADD {_REVISION} :one REMOVE {_NOTIFY_PENDING}, {_WAKE_AT}",
+        f"{IS_LIVE} AND {_IS_ROOT} AND {_FREE}",
+    ),
+}
+_CASCADES: Final = _Form(
+    f"{_CANCEL}, {_NOTIFY_PENDING} = :yes, {_CASCADE} = :yes, {_WAKE_AT} = :now "
+    f"ADD {_REVISION} :one",
+    IS_LIVE,
+    {":yes": {"BOOL": True}},
+)
+_CLOSES: Final = {
+    "in debt": _Form(_CLOSE, f"{_IS_CANCELLED} AND {_IS_NEXT} AND {_IN_DEBT}"),
+    "debtless": _Form(f"{_CLOSE}, {_WAKE_AT}", f"{_IS_CANCELLED} AND {_IS_NEXT} AND {_DEBTLESS}"),
+}
+_PAYMENTS: Final = {
+    "held": _Form(
+        f"SET {_WAKE_AT} = {_UNTIL} REMOVE {_NOTIFY_PENDING}",
+        f"{_READABLE} AND {_IN_DEBT} AND {_HELD}",
+    ),
+    "free": _Form(
+        f"REMOVE {_NOTIFY_PENDING}, {_WAKE_AT}", f"{_READABLE} AND {_IN_DEBT} AND {_FREE}"
+    ),
+}
+
+
+class HeadWrites:
+    """Claim, extend, commit, cancel, close, paid, as the port says them."""
+
+    def __init__(self, database: DynamoDB, table: str) -> None:
+        self._database = database
+        self._table = table
+
+    def claim(self, run_id: str, token: str, now: int, until: int) -> Written:
+        """Take the lease, of a run that nobody holds, or else one that is over."""
+        values = {
+            **LIVE_VALUES,
+            ":token": {"S": token},
+            ":until": number(until),
+            ":now": number(now),
+        }
+        free = f"{_IS_READY} AND {_FREE}"
+        over = f"{_IS_READY} AND {_LEASE_IS_OVER}"
+        more = {":over": number(now - CLOCK_MARGIN), ":zero": number(0), ":one": number(1)}
+        for _ in range(TURNS):
+            written = self._update(run_id, _CLAIM, free, values)
+            head = written.head
+            if isinstance(written, Done) or head is None:
+                return written
+            if head.lease_token == token:
+                return Done(head)
+            if head.lease_token is not None:
+                is_over = head.lease_expires_at + CLOCK_MARGIN < now
+                if not (is_over and head.live and head.ready_at <= now):
+                    return written
+                written = self._update(run_id, _CLAIM_LOST, over, {**values, **more})
+                if isinstance(written, Done):
+                    return written
+            elif not head.live or head.ready_at > now:
+                return written
+        raise _restless(run_id)
+
+    def extend(self, run_id: str, token: str, until: int, wake_at: int) -> Written:
+        """Move the end of a held lease."""
+        values = {
+            **LIVE_VALUES,
+            ":token": {"S": token},
+            ":until": number(until),
+            ":wake": number(wake_at),
+        }
+        condition = f"{IS_LIVE} AND {_IS_MINE} AND {_UNTIL} <= :until"
+        return self._update(run_id, _EXTEND, condition, values)
+
+    def commit(self, commit: Commit) -> Written:
+        """One step forward; the blobs are there already."""
+        sets: Values = {_COMMIT: number(commit.commit_seq + 1), _JOURNAL: {"B": commit.journal}}
+        removes: list[str] = []
+        if commit.status is not None:
+            sets[_STATUS] = _code(commit.status)
+        if commit.ready_at is not None:
+            sets[_READY_AT] = number(commit.ready_at)
+        if commit.ended_at is not None:
+            sets[_ENDED_AT] = number(commit.ended_at)
+        if commit.notify_pending:
+            sets[_NOTIFY_PENDING] = {"BOOL": True}
+        if commit.wake_at is not None and commit.wake_at is not KEEP:
+            sets[_WAKE_AT] = number(commit.wake_at)
+        if commit.release:
+            removes += [_TOKEN, _UNTIL, _CLAIMED_AT]
+        if commit.progress:
+            removes.append(_LOST)
+        names: dict[str, str] = {}
+        for place, message_id in enumerate(dict.fromkeys(commit.consumed)):
+            names |= {f"#m{place}": message_id, f"#p{place}": InboxAttribute.place_of(message_id)}
+        removes += [f"{_MAIL}.{name}" for name in names]
+        condition, values = (
+            (IS_LIVE, LIVE_VALUES)
+            if commit.expect == "live"
+            else (_IS_CANCELLED, _CANCELLED_VALUES)
+        )
+        condition = f"{condition} AND {_IS_NEXT}"
+        values = {
+            **values,
+            ":token": {"S": commit.lease_token},
+            ":commit": number(commit.commit_seq),
+        }
+        if commit.inbox_seq is not None:
+            condition = f"{condition} AND {_REVISION} = :revision"
+            values[":revision"] = number(commit.inbox_seq)
+        values |= {f":{name}": value for name, value in sets.items()}
+        update = _expression(sets, removes)
+        if commit.wake_at is not None:
+            return self._update(commit.run_id, update, condition, values, names)
+        forms = {
+            "in debt": _Form(update, f"{condition} AND {_IN_DEBT}"),
+            "debtless": _Form(
+                _expression(sets, [*removes, _WAKE_AT]), f"{condition} AND {_DEBTLESS}"
+            ),
+        }
+        return self._fitting(commit.run_id, forms, "debtless", _by_notify_pending, values, names)
+
+    def cancel(self, run_id: str, now: int, cascade: bool) -> Written:
+        """End a live run: one that nobody holds has nothing to wake for but what it owes."""
+        values = {
+            **LIVE_VALUES,
+            ":cancelled": _code(Status.CANCELLED),
+            ":now": number(now),
+            ":one": number(1),
+        }
+        if cascade:
+            form = _CASCADES
+            return self._update(run_id, form.update, form.condition, {**values, **form.values})
+        return self._fitting(run_id, _CANCELS, "free", _by_kin, values)
+
+    def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
+        """Settle a cancelled run whose lease is over."""
+        values = {
+            **_CANCELLED_VALUES,
+            ":token": {"S": token},
+            ":commit": number(commit),
+            ":next": number(commit + 1),
+            ":journal": {"B": journal},
+        }
+        return self._fitting(run_id, _CLOSES, "debtless", _by_notify_pending, values)
+
+    def mark_notified(self, run_id: str) -> Written:
+        """Forget a debt; the lease of a worker in flight is still to be looked at."""
+        values = {":format": number(FORMAT)}
+        return self._fitting(run_id, _PAYMENTS, "free", _by_lease, values)
+
+    def _fitting(
+        self,
+        run_id: str,
+        forms: Mapping[str, _Form],
+        first: str,
+        choose: Callable[[Head], str],
+        values: Mapping[str, Any],
+        names: Mapping[str, str] | None = None,
+    ) -> Written:
+        """Write the form that fits the head: one head refuses it, and so tells which one does.
+
+        Refused for good is what the form that fits was refused by that very head.
+        """
+        name = first
+        for _ in range(TURNS):
+            form = forms[name]
+            written = self._update(
+                run_id, form.update, form.condition, {**values, **form.values}, names
+            )
+            if isinstance(written, Done) or written.head is None:
+                return written
+            fits = choose(written.head)
+            if fits == name:
+                return written
+            name = fits
+        raise _restless(run_id)
+
+    def _update(
+        self,
+        run_id: str,
+        update: str,
+        condition: str,
+        values: Mapping[str, Any],
+        names: Mapping[str, str] | None = None,
+    ) -> Written:
+        written = self._database.update(
+            self._table,
+            key_of(run_id),
+            UpdateExpression=update,
+            ConditionExpression=condition,
+            ExpressionAttributeValues=values,
+            **({"ExpressionAttributeNames": names} if names else {}),
+        )
+        if isinstance(written, Rejected):
+            return Refused(None if written.item is None else from_item(written.item))
+        return Done(from_item(written))
+
+
+def _by_notify_pending(head: Head) -> str:
+    return "in debt" if head.notify_pending else "debtless"
+
+
+def _by_lease(head: Head) -> str:
+    return "free" if head.lease_token is None else "held"
+
+
+def _by_kin(head: Head) -> str:
+    return _by_lease(head) if head.parent is None else "child"
+
+
+def _expression(sets: Iterable[str], removes: Iterable[str]) -> str:
+    """Each name is set to the value called like it."""
+    text = "SET " + ", ".join(f"{name} = :{name}" for name in sets)
+    return f"{text} REMOVE {', '.join(removes)}" if removes else text
+
+
+def _restless(run_id: str) -> Unavailable:
+    return Unavailable(f"run {run_id} changed hands {TURNS} times during one call")

@@ -1,1 +1,0 @@
-"""Adapters of the embedded home: SQLite, a local PostgreSQL, processes and callables."""

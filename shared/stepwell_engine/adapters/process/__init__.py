@@ -1,0 +1,1 @@
+"""What a process itself has: clock, randomness, threads, hints in memory, counters."""

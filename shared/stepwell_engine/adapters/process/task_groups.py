@@ -1,0 +1,44 @@
+"""Threads that do several acts of one run at once."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from stepwell_engine import limits
+
+
+class ThreadTaskGroup:
+    """The Crew port on threads of its own, made when the first task comes."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+        self._ended = threading.Semaphore(0)
+
+    def start(self, task: Callable[[], None]) -> None:
+        """Begin a task beside those that run."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(limits.CHILDREN_AT_ONCE, "child")
+        self._pool.submit(self._run, task)
+
+    def wait(self, ms: int | None) -> None:
+        """Until a task has ended that no wait has told of yet."""
+        self._ended.acquire(timeout=None if ms is None else ms / 1000)
+
+    def close(self) -> None:
+        """Wait for every task."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _run(self, task: Callable[[], None]) -> None:
+        try:
+            task()
+        finally:
+            self._ended.release()
+
+
+class ThreadTaskGroups:
+    """Crews of threads."""
+
+    def open(self) -> ThreadTaskGroup:
+        """A crew that has no thread yet."""
+        return ThreadTaskGroup()

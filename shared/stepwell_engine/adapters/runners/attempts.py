@@ -1,0 +1,118 @@
+"""What all performers share: reading an act, and putting an outcome into words."""
+
+import errno
+import os
+from typing import Any, Final
+
+from stepwell_engine import limits
+from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Outcome, Succeeded
+from stepwell_engine.core.values import jsonvalue
+from stepwell_engine.errors import StoreError
+from stepwell_engine.ports import Catalog, Resource
+
+# Files and sockets, memory, processes and threads.
+_SHORTAGES: Final = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN}
+)
+# Of libraries that pass on the words alone.
+_SHORTAGE_WORDS: Final = tuple(os.strerror(number) for number in (errno.EMFILE, errno.ENFILE))
+NO_THREAD: Final = "the host can start no further thread"
+_MAX_EXCERPT: Final = 500  # characters
+_PATHS: Final = {
+    "queue": "queues/{name}",
+    "function": "functions/{name}",
+    "database": "database",
+}
+
+
+def event_of(attempt: Attempt) -> dict[str, Any]:
+    """What a function is called with."""
+    return {
+        "payload": attempt.payload,
+        "run_id": attempt.run_id,
+        "workflow": attempt.workflow,
+        "step": attempt.step,
+        "attempt": attempt.number,
+        "idempotency_key": attempt.idempotency_key,
+    }
+
+
+def find(catalog: Catalog, attempt: Attempt, kind: str, name: str) -> Resource | Failed | Deferred:
+    """The resource that a step names, or why the step cannot go on."""
+    try:
+        resource = catalog.resource(attempt.project, kind, name)
+    except StoreError as error:
+        return Deferred(f'the {kind} "{name}" cannot be looked up now: {error}')
+    return unknown_resource(attempt, kind, name) if resource is None else resource
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether this host lacks what it takes: descriptors, memory, processes."""
+    if isinstance(error, OSError) and error.errno in _SHORTAGES:
+        return True
+    return any(words in str(error) for words in _SHORTAGE_WORDS)
+
+
+def unknown_resource(attempt: Attempt, kind: str, name: str) -> Failed:
+    """The resource that a step names is not registered: nothing that a retry could mend."""
+    path = f"/v1/projects/{attempt.project}/{_PATHS[kind].format(name=name)}"
+    what = "no database" if kind == "database" else f'no {kind} "{name}"'
+    return Failed(
+        f"this project has {what}: register it with PUT {path}",
+        code="unknown_resource",
+        retryable=False,
+    )
+
+
+def timed_out(what: str, timeout: int) -> Failed:
+    """`what` was not done within `timeout` ms."""
+    return Failed(f"{what} timed out after {timeout / limits.SECOND:g} s", code="timeout")
+
+
+def output_of(value: Any, what: str) -> Outcome:
+    """The outcome whose output is `value`, which `what` returned. null is no output."""
+    if value is None:
+        return Succeeded()
+    if jsonvalue.is_deeper(value, limits.MAX_NESTING):
+        return Failed(f"{what} nests deeper than {limits.MAX_NESTING} levels, or contains itself")
+    try:
+        output = jsonvalue.encode(value)
+    except ValueError as error:
+        return Failed(f"{what} is no JSON: {error}")
+    if len(output) > limits.MAX_OUTPUT:
+        size = f"{len(output):,} bytes as compact JSON"
+        return _too_large(f"{what} has {size}, at most {limits.MAX_OUTPUT:,} are allowed")
+    return Succeeded(output)
+
+
+def output_from(text: bytes, what: str) -> Outcome:
+    """The outcome whose output is the JSON in `text`, which `what` returned; empty is no output.
+
+    Of more than MAX_RAW_OUTPUT bytes one more is enough.
+    """
+    if len(text) > limits.MAX_RAW_OUTPUT:
+        return too_long(what)
+    if not text.strip():
+        return Succeeded()
+    try:
+        value = jsonvalue.decode(text)
+    except ValueError as error:
+        return Failed(f"{what} is no JSON ({error}): {excerpt(text)}")
+    return output_of(value, what)
+
+
+def too_long(what: str) -> Failed:
+    """What a function sent exceeds MAX_RAW_OUTPUT, so that nobody knows how large its value is."""
+    return _too_large(
+        f"{what} has more than {limits.MAX_RAW_OUTPUT:,} bytes, the most that is read; as compact "
+        f"JSON at most {limits.MAX_OUTPUT:,} are allowed"
+    )
+
+
+def _too_large(text: str) -> Failed:
+    return Failed(text, code="output_too_large", retryable=False)
+
+
+def excerpt(text: bytes) -> str:
+    """The first 500 characters."""
+    return text[: 4 * _MAX_EXCERPT].decode("utf-8", "replace")[:_MAX_EXCERPT].strip()

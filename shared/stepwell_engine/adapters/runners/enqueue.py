@@ -1,0 +1,31 @@
+"""Steps of the kind enqueue: a message to one of the project's queues."""
+
+from stepwell_engine.adapters.runners.attempts import find, output_of, unknown_resource
+from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome
+from stepwell_engine.core.values import jsonvalue
+from stepwell_engine.errors import StoreError
+from stepwell_engine.ports import Catalog, Clock, Queues, Resource
+
+
+class EnqueueRunner:
+    """Sends the payload; the output is `{"msg_id": …}`, the queue's own id of the message."""
+
+    def __init__(self, catalog: Catalog, queues: Queues, clock: Clock) -> None:
+        self._catalog = catalog
+        self._queues = queues
+        self._clock = clock
+
+    def run(self, attempt: Attempt) -> Outcome:
+        """Send one message. Fails with `unknown_resource`."""
+        queue = find(self._catalog, attempt, "queue", attempt.target)
+        if not isinstance(queue, Resource):
+            return queue
+        body = jsonvalue.encode(attempt.payload)
+        try:
+            msg_id = self._queues.send(attempt.project, attempt.target, body, self._clock.now())
+        except KeyError:
+            # Dropped in between.
+            return unknown_resource(attempt, "queue", attempt.target)
+        except StoreError as error:
+            return Failed(f'the queue "{attempt.target}" did not take the message: {error}')
+        return output_of({"msg_id": msg_id}, "the id of the message")

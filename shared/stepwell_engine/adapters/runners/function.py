@@ -1,0 +1,37 @@
+"""Steps of the kind function, of all kinds that a home can call."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from stepwell_engine.adapters.runners.attempts import find
+from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome
+from stepwell_engine.core.values import jsonvalue
+from stepwell_engine.ports import Catalog, Resource
+
+# What the resource says of the function (URL, ARN, words of a command, module:callable); the act.
+Call = Callable[[Any, Attempt], Outcome]
+
+
+class FunctionRunner:
+    """Calls the function resource that the target names; the output is what it returned."""
+
+    def __init__(self, catalog: Catalog, calls: Mapping[str, Call]) -> None:
+        """`calls`: how to call each kind of function, by the name of its kind."""
+        self._catalog = catalog
+        self._calls = calls
+
+    def run(self, attempt: Attempt) -> Outcome:
+        """Call once. Fails with `unknown_resource`."""
+        resource = find(self._catalog, attempt, "function", attempt.target)
+        if not isinstance(resource, Resource):
+            return resource
+        ((kind, target),) = jsonvalue.decode(resource.config).items()
+        call = self._calls.get(kind)
+        if call is None:
+            return Failed(
+                f'the function "{attempt.target}" is one by {kind}, which this installation cannot '
+                f"call, only those by {', '.join(self._calls)}",
+                code="unknown_resource",
+                retryable=False,
+            )
+        return call(target, attempt)

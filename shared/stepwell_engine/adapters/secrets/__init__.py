@@ -1,0 +1,1 @@
+"""Secrets, sealed by KMS or by a key in the data folder."""

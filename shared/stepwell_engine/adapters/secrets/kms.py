@@ -1,0 +1,96 @@
+"""Secrets sealed by KMS, each bound to its project by the encryption context."""
+
+import base64
+import binascii
+import threading
+from collections import OrderedDict
+from typing import Any, Final
+
+from stepwell_engine.adapters.aws_clients import ERRORS, Clients, code_of, message_of
+from stepwell_engine.errors import Problem, StoreError, Unavailable
+from stepwell_engine.limits import KIB, MINUTE
+from stepwell_engine.ports import Clock
+
+MAX_PLAIN: Final = 4 * KIB  # bytes that one call of KMS seals
+KEPT: Final = 5 * MINUTE  # that an opened secret is used again without asking KMS
+MOST_KEPT: Final = 256
+
+_VERSION: Final = "k1"
+_ATTEMPTS: Final = 3
+# Sealed for another project, with another key, or damaged.
+_CANNOT_OPEN: Final = frozenset(
+    {"InvalidCiphertextException", "IncorrectKeyException", "NotFoundException"}
+)
+_REFUSED: Final = frozenset(
+    {"AccessDeniedException", "DisabledException", "KMSInvalidStateException"}
+)
+
+
+class KmsSecrets:
+    """The Secrets port. Sealed text is `k1.` and the URL-safe base64 of KMS's ciphertext.
+
+    What was opened is kept in memory for KEPT, so that a signed webhook is not a call of KMS each
+    time; a key that is disabled or deleted still opens what is kept.
+    """
+
+    def __init__(self, clients: Clients, key_id: str, clock: Clock) -> None:
+        self._clients = clients
+        self._key_id = key_id
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, str], tuple[int, str]] = OrderedDict()
+
+    def seal(self, plain: str, project: str) -> str:
+        """Sealed text; another one every time. Problem `invalid_request` above MAX_PLAIN."""
+        data = plain.encode()
+        if len(data) > MAX_PLAIN:
+            raise Problem(
+                "invalid_request",
+                f"a secret has {len(data):,} bytes, at most {MAX_PLAIN:,} can be kept",
+            )
+        answer = self._call("encrypt", project, KeyId=self._key_id, Plaintext=data)
+        return f"{_VERSION}.{base64.urlsafe_b64encode(answer['CiphertextBlob']).decode()}"
+
+    def open(self, sealed: str, project: str) -> str:
+        """ValueError if it was sealed for another project, with another key, or is damaged.
+
+        Unavailable if KMS does not answer, StoreError if it refuses to.
+        """
+        now = self._clock.now()
+        with self._lock:
+            until, plain = self._kept.get((project, sealed), (0, ""))
+        if now < until:
+            return plain
+        plain = self._open(sealed, project)
+        with self._lock:
+            self._kept[project, sealed] = (now + KEPT, plain)
+            self._kept.move_to_end((project, sealed))
+            if len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+        return plain
+
+    def _open(self, sealed: str, project: str) -> str:
+        version, _, text = sealed.partition(".")
+        if version != _VERSION:
+            raise ValueError("this is no sealed secret of a version known here")
+        try:
+            data = base64.b64decode(text, altchars=b"-_", validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise ValueError("the sealed secret is damaged") from error
+        answer = self._call("decrypt", project, KeyId=self._key_id, CiphertextBlob=data)
+        plain: bytes = answer["Plaintext"]
+        return plain.decode()
+
+    def _call(self, operation: str, project: str, **arguments: Any) -> Any:
+        client = self._clients.get("kms", attempts=_ATTEMPTS)
+        try:
+            return getattr(client, operation)(EncryptionContext={"project": project}, **arguments)
+        except ERRORS as error:
+            code = code_of(error)
+            if operation == "decrypt" and code in _CANNOT_OPEN:
+                raise ValueError(
+                    "the secret cannot be opened: it is damaged, or was sealed for another project "
+                    "or with another key"
+                ) from error
+            text = f"KMS did not {operation}: {message_of(error)}"
+            raise (StoreError(text) if code in _REFUSED else Unavailable(text)) from error

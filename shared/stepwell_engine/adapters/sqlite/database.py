@@ -1,0 +1,273 @@
+"""One SQLite file for runs, queues and the catalog: connections, transactions, group commit."""
+
+import contextlib
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from stepwell_engine.adapters.sqlite.schema import SCHEMA, UPGRADES, VERSION
+from stepwell_engine.errors import NewerFormat, StoreError, Unavailable
+
+T = TypeVar("T")
+Operation = Callable[[sqlite3.Connection], T]
+
+OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
+BUSY_SECONDS = 10.0  # how long another process may hold the file before a write gives up
+RESTORE = "restore it from a backup, or name another data folder"
+_MAGIC = b"SQLite format 3\x00"
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+class _Pending:
+    """An operation in line for the next transaction."""
+
+    __slots__ = ("done", "error", "operation", "result")
+
+    def __init__(self, operation: Operation[Any]) -> None:
+        self.operation = operation
+        self.done = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+
+class Database:
+    """The file, opened or, if `create`, created. Several processes may have it open.
+
+    Writes commit in groups: every operation that waits while a transaction is being written goes
+    into the next one, so that many threads share one fsync and a single thread waits for nobody.
+
+    Raises StoreError for a file that is damaged or not Stepwell's, NewerFormat for one of a newer
+    version (left as it is), Unavailable if it cannot be opened or another process holds it.
+    """
+
+    def __init__(self, path: Path, create: bool = True) -> None:
+        self._path = path
+        self._create = create
+        self._closed = False
+        self._writing = threading.Lock()
+        self._pending: deque[_Pending] = deque()
+        self._idle: deque[sqlite3.Connection] = deque()
+        self._writer = self._open()
+
+    def write(self, operation: Operation[T]) -> T:
+        """Run an operation in a transaction and return its result once that is on disk.
+
+        It may run more than once (never twice with effect), so it must have no effect but on the
+        connection. KeyError and StoreError are for refusing before the first statement that
+        writes; after any other exception nothing of the operation stays.
+        """
+        entry = _Pending(operation)
+        self._pending.append(entry)
+        with self._writing:
+            if not entry.done:
+                self._write_pending()
+        if entry.error is not None:
+            raise entry.error
+        result: T = entry.result
+        return result
+
+    def read(self, query: Operation[T]) -> T:
+        """Run a query on one snapshot that contains everything committed before the call."""
+        connection = self._reader()
+        try:
+            connection.execute("BEGIN")
+            result = query(connection)
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+        finally:
+            _roll_back(connection)
+            self._idle.append(connection)
+            if self._closed:
+                self._close_idle()
+        return result
+
+    def close(self) -> None:
+        """Close every connection, whatever thread used it; a read in progress ends first."""
+        with self._writing:
+            self._closed = True
+            self._writer.close()
+        self._close_idle()
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def _write_pending(self) -> None:
+        batch = [self._pending.popleft() for _ in range(len(self._pending))]
+        try:
+            if not self._transact(batch):
+                for entry in batch:
+                    self._transact([entry])
+        except BaseException:
+            lost = Unavailable("the write was interrupted")
+            for entry in batch:
+                entry.error = entry.error or lost
+            raise
+        finally:
+            for entry in batch:
+                entry.done = True
+
+    def _transact(self, batch: list[_Pending]) -> bool:
+        """All in one transaction; False, and nothing happened, if they must go one by one."""
+        connection = self._writer
+        try:
+            if self._closed:
+                raise Unavailable(f"{self._path} is closed")
+            _roll_back(connection)
+            connection.execute("BEGIN IMMEDIATE")
+        except (sqlite3.Error, Unavailable) as error:
+            self._fail(batch, error)
+            return True
+        for entry in batch:
+            try:
+                entry.result = entry.operation(connection)
+            except (KeyError, StoreError) as error:
+                entry.error = error
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is its caller's
+                _roll_back(connection)
+                if len(batch) > 1:
+                    for other in batch:
+                        other.error = None
+                    return False
+                self._fail(batch, error)
+                return True
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            _roll_back(connection)
+            self._fail(batch, error)
+        return True
+
+    def _fail(self, batch: list[_Pending], error: Exception) -> None:
+        translated = self._translated(error)
+        if translated is not error:
+            translated.__cause__ = error
+        for entry in batch:
+            entry.error = translated
+
+    # --- connections --------------------------------------------------------------------------
+
+    def _reader(self) -> sqlite3.Connection:
+        if self._closed:
+            raise Unavailable(f"{self._path} is closed")
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._connect()
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            try:
+                self._idle.pop().close()
+            except IndexError:
+                return
+
+    def _connect(self, prepare: Operation[Any] | None = None) -> sqlite3.Connection:
+        """A connection, made ready by `prepare`; if that fails, closed again."""
+        try:
+            connection = sqlite3.connect(
+                self._path,
+                timeout=BUSY_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            try:
+                connection.execute("PRAGMA synchronous = FULL")  # reads the file, and may refuse it
+                if prepare is not None:
+                    prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+        return connection
+
+    def _open(self) -> sqlite3.Connection:
+        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+            wanted = ".".join(map(str, OLDEST_SQLITE))
+            raise StoreError(
+                f"this Python has SQLite {sqlite3.sqlite_version}, Stepwell needs {wanted} or newer"
+            )
+        self._check_start()
+        return self._connect(self._prepare)
+
+    def _check_start(self) -> None:
+        """Refuse a file of another kind. SQLite would take a very short one for an empty one."""
+        try:
+            with self._path.open("rb") as file:
+                start = file.read(len(_MAGIC))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise Unavailable(f"{self._path}: {error.strerror}") from error
+        if start not in (b"", _MAGIC):
+            raise self._unreadable("it begins otherwise")
+
+    def _unreadable(self, reason: object) -> StoreError:
+        return StoreError(f"{self._path} is not a readable SQLite database ({reason}): {RESTORE}")
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Create the tables in a new file; check an existing one, and upgrade an older one."""
+        if _version(connection) == 0:
+            if not self._create:
+                raise StoreError(f"{self._path} holds nothing of Stepwell's: {RESTORE}")
+            _use_wal(connection)
+            connection.execute("BEGIN IMMEDIATE")
+            if _version(connection) == 0:  # no other process was faster
+                if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+                    raise StoreError(
+                        f"{self._path} holds the tables of another program: "
+                        "name a data folder of Stepwell's own, or one that does not exist yet"
+                    )
+                for statement in SCHEMA:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute("COMMIT")
+        found = _version(connection)
+        if found > VERSION:
+            raise NewerFormat(str(self._path), found, VERSION)
+        if found < VERSION:
+            connection.execute("BEGIN IMMEDIATE")
+            for version in range(_version(connection) + 1, VERSION + 1):
+                for statement in UPGRADES[version]:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {version}")
+            connection.execute("COMMIT")
+
+    def _translated(self, error: Exception) -> Exception:
+        if not isinstance(error, sqlite3.DatabaseError):
+            return error
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
+            return self._unreadable(error)
+        if isinstance(error, sqlite3.OperationalError):
+            return Unavailable(f"{self._path}: {error}")
+        return error
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return found
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL. SQLite does not wait here while another process does the same."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    """End a transaction that is still open. If even that fails, the next BEGIN says so."""
+    if connection.in_transaction:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")

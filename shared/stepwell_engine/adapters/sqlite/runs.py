@@ -1,0 +1,388 @@
+"""Runs in SQLite. Every condition stands in the statement that writes."""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from stepwell_engine.adapters.sqlite.database import Database
+from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.status import LIVE, Status
+from stepwell_engine.errors import NewerFormat
+from stepwell_engine.limits import CLOCK_MARGIN, FORMAT, MAX_PENDING_SIGNALS
+from stepwell_engine.ports import KEEP, Commit, Delivered, Done, Due, Refused, Written
+
+Row = tuple[Any, ...]
+
+_COLUMNS: Final = (  # in the order of Head
+    "run_id, project, workflow, version, created_at, status, ended_at, ready_at, wake_at, token, "
+    "until, claimed_at, revision, commits, lost, journal, mails, input, idempotency_key, test, "
+    "parent, depth, owes, cascade, format"
+)
+_STATUS: Final = 5  # places in _COLUMNS
+_INBOX: Final = 16
+_TEST: Final = 19
+_NOTIFY_PENDING: Final = 22
+_CASCADE: Final = 23
+_FORMAT: Final = 24
+_STATUSES: Final = {status.value: status for status in Status}
+_NO_MESSAGES: Final = MappingProxyType[str, InboxMessage]({})
+_LAST_ID: Final = "\U0010ffff"  # sorts after every run id
+
+_IS_LIVE: Final = f"status IN ({', '.join(sorted(repr(status.value) for status in LIVE))})"
+_READABLE: Final = f"format <= {FORMAT}"
+_RETURNING: Final = f"RETURNING {_COLUMNS}"
+
+# Texts are put together from the constants above alone; values are always bound.
+# ruff: noqa: S608
+_SELECT: Final = f"SELECT {_COLUMNS} FROM heads WHERE run_id = ?"
+_SELECT_BY_KEY: Final = (
+    f"SELECT {_COLUMNS} FROM heads WHERE run_id = "
+    "(SELECT k.run_id FROM keys k WHERE k.project = ? AND k.workflow = ? AND k.key = ?)"
+)
+_INSERT: Final = (
+    f"INSERT INTO heads ({_COLUMNS}) VALUES ({', '.join('?' * 25)}) ON CONFLICT DO NOTHING"
+)
+_PUT_KEY: Final = "INSERT OR REPLACE INTO keys (project, workflow, key, run_id) VALUES (?, ?, ?, ?)"
+_PUT_BLOB: Final = "INSERT OR REPLACE INTO blobs (run_id, name, data) VALUES (?, ?, ?)"
+_PUT_MESSAGE: Final = (
+    "INSERT INTO mail (run_id, id, kind, name, at, body, blob) VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+_SELECT_INBOX: Final = (
+    "SELECT id, kind, name, at, body, blob FROM mail WHERE run_id = ? ORDER BY rowid"
+)
+_CLAIM: Final = f"""
+    UPDATE heads SET token = ?, until = ?, claimed_at = ?, lost = lost + (token IS NOT NULL)
+    WHERE run_id = ? AND {_IS_LIVE} AND {_READABLE} AND ready_at <= ?
+      AND (token IS NULL OR token <> ? AND until + {CLOCK_MARGIN} < ?)
+    {_RETURNING}"""
+_EXTEND: Final = f"""
+    UPDATE heads SET until = ?, wake_at = ?
+    WHERE run_id = ? AND token = ? AND until <= ? AND {_IS_LIVE} AND {_READABLE}
+    {_RETURNING}"""
+_COMMIT: Final = f"""
+    UPDATE heads SET commits = commits + 1, journal = ?, status = coalesce(?, status),
+        ready_at = coalesce(?, ready_at), ended_at = coalesce(?, ended_at),
+        token = iif(?, NULL, token), until = iif(?, 0, until), claimed_at = iif(?, 0, claimed_at),
+        lost = iif(?, 0, lost), owes = owes OR ?%s
+    WHERE run_id = ? AND token = ? AND commits = ? AND revision = coalesce(?, revision)
+      AND %s AND {_READABLE}
+    {_RETURNING}"""
+_EXPECTED: Final = {"live": _IS_LIVE, "cancelled": "status = 'cancelled'"}
+# By (expected status, whether wake_at is set): what is not set costs no write of its index.
+_COMMITS: Final = {
+    (expect, wake): _COMMIT
+    % (", wake_at = iif(owes, coalesce(?, wake_at), ?)" if wake else "", condition)
+    for expect, condition in _EXPECTED.items()
+    for wake in (False, True)
+}
+_DROP_MESSAGE: Final = "DELETE FROM mail WHERE run_id = ? AND id = ?"
+_COUNT_INBOX: Final = f"""
+    UPDATE heads SET mails = (SELECT count(*) FROM mail WHERE mail.run_id = heads.run_id)
+    WHERE run_id = ? {_RETURNING}"""
+_DELIVER: Final = f"""
+    UPDATE heads SET ready_at = 0, wake_at = ?, revision = revision + 1, mails = mails + 1
+    WHERE run_id = ? AND {_IS_LIVE} AND {_READABLE}
+      AND (mails < {MAX_PENDING_SIGNALS} OR ? <> 'signal')
+      AND NOT EXISTS (SELECT 1 FROM mail WHERE mail.run_id = heads.run_id AND mail.id = ?)
+    {_RETURNING}"""
+_DELIVERED_AT: Final = "SELECT at FROM deliveries WHERE run_id = ? AND key = ?"
+_PUT_DELIVERY: Final = "INSERT INTO deliveries (run_id, key, at) VALUES (?, ?, ?)"
+_CANCEL: Final = f"""
+    UPDATE heads SET status = 'cancelled', ended_at = ?, revision = revision + 1,
+        owes = ? OR parent IS NOT NULL, cascade = ?,
+        wake_at = iif(? OR parent IS NOT NULL, ?, iif(token IS NULL, NULL, wake_at))
+    WHERE run_id = ? AND {_IS_LIVE} AND {_READABLE}
+    {_RETURNING}"""
+_CLOSE: Final = f"""
+    UPDATE heads SET journal = ?, commits = commits + 1, token = NULL, until = 0, claimed_at = 0,
+        wake_at = iif(owes, wake_at, NULL)
+    WHERE run_id = ? AND status = 'cancelled' AND token = ? AND commits = ? AND {_READABLE}
+    {_RETURNING}"""
+_MARK_NOTIFIED: Final = f"""
+    UPDATE heads SET owes = 0, wake_at = iif(token IS NULL, NULL, until)
+    WHERE run_id = ? AND owes AND {_READABLE}
+    {_RETURNING}"""
+_DUE: Final = f"""
+    SELECT run_id, project, wake_at FROM heads
+    WHERE wake_at IS NOT NULL AND wake_at <= ? AND (wake_at, run_id) > (?, ?) AND {_READABLE}
+    ORDER BY wake_at, run_id LIMIT ?"""
+_LIST: Final = f"""
+    SELECT {_COLUMNS} FROM heads
+    WHERE project = ? AND workflow = ? AND run_id < ? AND status = coalesce(?, status)
+      AND {_READABLE}
+    ORDER BY run_id DESC LIMIT ?"""
+_BLOB: Final = "SELECT data FROM blobs WHERE run_id = ? AND name = ?"
+# Whatever lives or holds a lease has a wake_at, so that its index finds all of them.
+_RECOVER_HELD: Final = f"""
+    UPDATE heads SET until = 0, wake_at = ?
+    WHERE wake_at IS NOT NULL AND token IS NOT NULL AND ({_IS_LIVE} OR status = 'cancelled')
+      AND {_READABLE}"""
+_RECOVER_READY: Final = f"""
+    UPDATE heads SET wake_at = ?
+    WHERE wake_at > ? AND token IS NULL AND ready_at <= ? AND {_IS_LIVE} AND {_READABLE}"""
+
+
+class SqliteRuns:
+    """The Runs port on a Database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(self, head: Head, blobs: Sequence[Blob] = ()) -> Written:
+        """Put a new run and its idempotency key; Refused with the run in its way."""
+        key = head.idempotency_key
+        owner = (head.project, head.workflow, key)
+        values = _values(head)
+
+        def operation(connection: sqlite3.Connection) -> Written:
+            if key is not None:
+                holder = connection.execute(_SELECT_BY_KEY, owner).fetchone()
+                if holder is not None:
+                    return Refused(_head(connection, holder))
+            if connection.execute(_INSERT, values).rowcount == 0:
+                return Refused(_find(connection, head.run_id))
+            if key is not None:
+                connection.execute(_PUT_KEY, (*owner, head.run_id))
+            for message_id, message in head.inbox.items():
+                _put_message(connection, head.run_id, message_id, message)
+            _put_blobs(connection, head.run_id, blobs)
+            return Done(head)
+
+        return self._database.write(operation)
+
+    def get(self, run_id: str) -> Head | None:
+        """The head as it stands."""
+        return self._database.read(lambda connection: _find(connection, run_id))
+
+    def by_key(self, project: str, workflow: str, key: str) -> Head | None:
+        """The run that an idempotency key stands for."""
+
+        def query(connection: sqlite3.Connection) -> Head | None:
+            row = connection.execute(_SELECT_BY_KEY, (project, workflow, key)).fetchone()
+            return None if row is None else _head(connection, row)
+
+        return self._database.read(query)
+
+    def claim(self, run_id: str, token: str, now: int, until: int) -> Written:
+        """Take the lease; own token: had it already."""
+
+        def operation(connection: sqlite3.Connection) -> Written:
+            values = (token, until, now, run_id, now, token, now)
+            written = _update(connection, _CLAIM, values, run_id)
+            if isinstance(written, Refused) and written.head and written.head.lease_token == token:
+                return Done(written.head)
+            return written
+
+        return self._database.write(operation)
+
+    def extend(self, run_id: str, token: str, until: int, wake_at: int) -> Written:
+        """Move the end of a held lease."""
+        values = (until, wake_at, run_id, token, until)
+        return self._database.write(lambda c: _update(c, _EXTEND, values, run_id))
+
+    def commit(self, commit: Commit) -> Written:
+        """One step forward."""
+        run_id = commit.run_id
+        sql = _COMMITS[commit.expect, commit.wake_at is not KEEP]
+        values = (
+            commit.journal,
+            None if commit.status is None else commit.status.value,
+            commit.ready_at,
+            commit.ended_at,
+            commit.release,
+            commit.release,
+            commit.release,
+            commit.progress,
+            commit.notify_pending,
+            *(() if commit.wake_at is KEEP else (commit.wake_at, commit.wake_at)),
+            run_id,
+            commit.lease_token,
+            commit.commit_seq,
+            commit.inbox_seq,
+        )
+
+        def operation(connection: sqlite3.Connection) -> Written:
+            row = connection.execute(sql, values).fetchone()
+            if row is None:
+                return Refused(_find(connection, run_id))
+            _put_blobs(connection, run_id, commit.blobs)
+            if commit.consumed:
+                gone = [(run_id, message_id) for message_id in commit.consumed]
+                connection.executemany(_DROP_MESSAGE, gone)
+                row = connection.execute(_COUNT_INBOX, (run_id,)).fetchone()
+            return Done(_head(connection, row))
+
+        return self._database.write(operation)
+
+    def deliver(
+        self,
+        run_id: str,
+        message_id: str,
+        message: InboxMessage,
+        now: int,
+        blob: Blob | None,
+        key: str | None = None,
+    ) -> Delivered | Refused:
+        """Put mail, and wake the run."""
+
+        def operation(connection: sqlite3.Connection) -> Delivered | Refused:
+            if key is not None:
+                before = connection.execute(_DELIVERED_AT, (run_id, key)).fetchone()
+                if before is not None:
+                    return Delivered(_find(connection, run_id), before[0])
+            row = connection.execute(_DELIVER, (now, run_id, message.kind, message_id)).fetchone()
+            if row is None:
+                head = _find(connection, run_id)
+                there = None if head is None else head.inbox.get(message_id)
+                return Refused(head) if there is None else Delivered(head, there.at)
+            if key is not None:
+                connection.execute(_PUT_DELIVERY, (run_id, key, message.at))
+            _put_message(connection, run_id, message_id, message)
+            _put_blobs(connection, run_id, () if blob is None else (blob,))
+            return Delivered(_head(connection, row), message.at)
+
+        return self._database.write(operation)
+
+    def cancel(self, run_id: str, now: int, cascade: bool = False) -> Written:
+        """End a live run; its lease stays."""
+        values = (now, cascade, cascade, cascade, now, run_id)
+        return self._database.write(lambda c: _update(c, _CANCEL, values, run_id))
+
+    def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
+        """Settle a cancelled run whose lease is over."""
+        values = (journal, run_id, token, commit)
+        return self._database.write(lambda c: _update(c, _CLOSE, values, run_id))
+
+    def mark_notified(self, run_id: str) -> Written:
+        """Nothing is owed any more."""
+        return self._database.write(lambda c: _update(c, _MARK_NOTIFIED, (run_id,), run_id))
+
+    def due(self, before: int, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
+        """A page of the heads with wake_at <= before, by (wake_at, run_id)."""
+        wake_at, _, run_id = (cursor or "-1:").partition(":")
+        values = (before, int(wake_at), run_id, limit + 1)
+        rows = self._database.read(lambda connection: connection.execute(_DUE, values).fetchall())
+        page = [Due(*row) for row in rows[:limit]]
+        more = len(rows) > limit
+        return page, f"{page[-1].wake_at}:{page[-1].run_id}" if more else None
+
+    def list(
+        self, project: str, workflow: str, before: str | None, limit: int, status: Status | None
+    ) -> list[Head]:
+        """Heads of a workflow, newest first; those of a newer format left out."""
+        wanted = None if status is None else status.value
+        values = (project, workflow, before or _LAST_ID, wanted, limit)
+        return self._database.read(
+            lambda connection: [
+                _head(connection, row) for row in connection.execute(_LIST, values).fetchall()
+            ]
+        )
+
+    def blob(self, run_id: str, name: str) -> bytes | None:
+        """A blob's data."""
+
+        return self.blobs(run_id, [name]).get(name)
+
+    def blobs(self, run_id: str, names: Sequence[str]) -> Mapping[str, bytes]:
+        """The data of those that exist."""
+
+        def query(connection: sqlite3.Connection) -> dict[str, bytes]:
+            rows = {
+                name: connection.execute(_BLOB, (run_id, name)).fetchone()
+                for name in dict.fromkeys(names)
+            }
+            return {name: row[0] for name, row in rows.items() if row is not None}
+
+        return self._database.read(query)
+
+    def recover(self, now: int) -> int:
+        """After a crash of the only host: no lease is held any more, what is ready is due now.
+
+        Every lease ends (a claim then counts it as lost) and every ready run is woken. Returns how
+        many heads changed. Only for the one process that uses the file.
+        """
+
+        def operation(connection: sqlite3.Connection) -> int:
+            held = connection.execute(_RECOVER_HELD, (now,)).rowcount
+            return held + connection.execute(_RECOVER_READY, (now, now, now)).rowcount
+
+        return self._database.write(operation)
+
+
+def _values(head: Head) -> Row:
+    return (
+        head.run_id,
+        head.project,
+        head.workflow,
+        head.version,
+        head.created_at,
+        head.status.value,
+        head.ended_at,
+        head.ready_at,
+        head.wake_at,
+        head.lease_token,
+        head.lease_expires_at,
+        head.claimed_at,
+        head.inbox_seq,
+        head.commit_seq,
+        head.lost_leases,
+        head.journal,
+        len(head.inbox),
+        head.input,
+        head.idempotency_key,
+        head.test,
+        head.parent,
+        head.depth,
+        head.notify_pending,
+        head.cascade,
+        head.format,
+    )
+
+
+def _head(connection: sqlite3.Connection, row: Row) -> Head:
+    if row[_FORMAT] > FORMAT:
+        raise NewerFormat(f"run {row[0]}", row[_FORMAT], FORMAT)
+    values = list(row)
+    values[_STATUS] = _STATUSES[row[_STATUS]]
+    values[_INBOX] = _message(connection, row[0]) if row[_INBOX] else _NO_MESSAGES
+    values[_TEST] = bool(row[_TEST])
+    values[_NOTIFY_PENDING] = bool(row[_NOTIFY_PENDING])
+    values[_CASCADE] = bool(row[_CASCADE])
+    return Head(*values)
+
+
+def _message(connection: sqlite3.Connection, run_id: str) -> MappingProxyType[str, InboxMessage]:
+    rows = connection.execute(_SELECT_INBOX, (run_id,)).fetchall()
+    return MappingProxyType({row[0]: InboxMessage(*row[1:]) for row in rows})
+
+
+def _find(connection: sqlite3.Connection, run_id: str) -> Head | None:
+    row = connection.execute(_SELECT, (run_id,)).fetchone()
+    return None if row is None else _head(connection, row)
+
+
+def _update(connection: sqlite3.Connection, sql: str, values: Row, run_id: str) -> Written:
+    row = connection.execute(sql, values).fetchone()
+    return Refused(_find(connection, run_id)) if row is None else Done(_head(connection, row))
+
+
+def _put_message(
+    connection: sqlite3.Connection, run_id: str, message_id: str, message: InboxMessage
+) -> None:
+    values = (
+        run_id,
+        message_id,
+        message.kind,
+        message.name,
+        message.at,
+        message.body,
+        message.blob,
+    )
+    connection.execute(_PUT_MESSAGE, values)
+
+
+def _put_blobs(connection: sqlite3.Connection, run_id: str, blobs: Sequence[Blob]) -> None:
+    for blob in blobs:
+        connection.execute(_PUT_BLOB, (run_id, blob.name, blob.data))

@@ -1,0 +1,96 @@
+"""Hints as messages on an SQS queue.
+
+A hint that cannot be sent is logged and dropped: the truth is `wake_at`, from which the next tick
+finds the run again. Each has its project as message group, so that one project's flood does not
+hold up the others.
+"""
+
+import logging
+from typing import Any, Final
+
+from stepwell_engine.adapters.aws_clients import ERRORS, Clients, message_of
+from stepwell_engine.adapters.process.counters import Counters
+from stepwell_engine.core.run import hint as hints
+from stepwell_engine.core.run.hint import Hint
+from stepwell_engine.limits import MAX_HINT_DELAY, SECOND
+
+BATCH: Final = 10  # messages of one request
+
+_ATTEMPTS: Final = 3  # a doubled hint does no harm
+
+log = logging.getLogger(__name__)
+
+
+class SqsDispatcher:
+    """The Dispatcher port: one request per hint."""
+
+    def __init__(self, clients: Clients, queue_url: str, counters: Counters) -> None:
+        """Counts `HintsSent` and `HintsLost`."""
+        self._clients = clients
+        self._queue_url = queue_url
+        self._counters = counters
+
+    def hint(self, run_id: str, project: str, delay: int = 0) -> None:
+        """Send a hint. ValueError for a delay outside 0 to MAX_HINT_DELAY."""
+        message = _message(run_id, project, delay)
+        try:
+            self._clients.get("sqs", attempts=_ATTEMPTS).send_message(
+                QueueUrl=self._queue_url, **message
+            )
+        except ERRORS as error:
+            self._counters.add("HintsLost")
+            log.warning("run %s: a hint was not sent: %s", run_id, message_of(error))
+        else:
+            self._counters.add("HintsSent")
+
+
+class SqsBatches:
+    """The Dispatcher port for many hints in a row: ten per request. The last ones need `flush`."""
+
+    def __init__(self, clients: Clients, queue_url: str, counters: Counters) -> None:
+        """Counts `HintsSent` and `HintsLost`."""
+        self._clients = clients
+        self._queue_url = queue_url
+        self._counters = counters
+        self._held: list[dict[str, Any]] = []
+
+    def hint(self, run_id: str, project: str, delay: int = 0) -> None:
+        """Send a hint with nine others. ValueError for a delay outside 0 to MAX_HINT_DELAY."""
+        self._held.append(_message(run_id, project, delay))
+        if len(self._held) == BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what is held."""
+        if not self._held:
+            return
+        held, self._held = self._held, []
+        entries = [{"Id": str(place), **message} for place, message in enumerate(held)]
+        try:
+            answer = self._clients.get("sqs", attempts=_ATTEMPTS).send_message_batch(
+                QueueUrl=self._queue_url, Entries=entries
+            )
+        except ERRORS as error:
+            lost, reason = len(held), message_of(error)
+        else:
+            failed = answer.get("Failed", ())
+            lost, reason = len(failed), failed[0].get("Message", "") if failed else ""
+        if lost:
+            self._counters.add("HintsLost", lost)
+            log.warning("%d of %d hints were not sent: %s", lost, len(held), reason)
+        if lost < len(held):
+            self._counters.add("HintsSent", len(held) - lost)
+
+
+def _message(run_id: str, project: str, delay: int) -> dict[str, Any]:
+    if not 0 <= delay <= MAX_HINT_DELAY:
+        raise ValueError(f"a hint's delay must be 0 to {MAX_HINT_DELAY} ms, not {delay}")
+    message: dict[str, Any] = {
+        "MessageBody": hints.encode(Hint(run_id, project)),
+        "MessageGroupId": project,
+    }
+    # SQS counts whole seconds. Rounded up: who comes early would wait for the run at our expense.
+    seconds = -(-delay // SECOND)
+    if seconds:
+        message["DelaySeconds"] = seconds
+    return message

@@ -1,0 +1,1 @@
+"""Declared workflows: the definition, and the program that a run of one executes."""

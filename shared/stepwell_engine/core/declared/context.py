@@ -1,0 +1,32 @@
+"""What the deciding functions look at, and what one of them comes to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stepwell_engine.core.declared.definition import Definition
+from stepwell_engine.core.run.decision import ActionKey, Instruction
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.journal import Journal
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionContext:
+    """What the arms of `decide` look at. `flying` are the acts in flight with this worker."""
+
+    definition: Definition
+    head: Head
+    inbox: Mapping[str, InboxMessage]
+    in_flight: frozenset[ActionKey]
+    now: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepDecision:
+    """What one look at a run came to; without `next`, look again."""
+
+    journal: Journal
+    next: Instruction | None = None
+    consumed: tuple[str, ...] = ()
+    absent: bool = False
+    hold: bool = False

@@ -1,0 +1,79 @@
+"""What a run does next: head, mail and time in, an instruction out. Pure.
+
+Times that end something (a sleep, a backoff, a wait) are read from the journal only:
+`ready_at` and `wake_at` are caches for the store.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from stepwell_engine.core.declared.actions import Action, attempt_all
+from stepwell_engine.core.declared.compensate import compensate
+from stepwell_engine.core.declared.context import DecisionContext, StepDecision
+from stepwell_engine.core.declared.definition import ACTION_KINDS, Definition, Kind, Step
+from stepwell_engine.core.declared.fanout import fanout, join
+from stepwell_engine.core.declared.subworkflow import subworkflow
+from stepwell_engine.core.declared.waits import sleep, wait_for_signal
+from stepwell_engine.core.run.decision import ActionKey, Decision, Finish
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.status import Status
+
+
+def decide(
+    definition: Definition,
+    head: Head,
+    journal: Journal,
+    inbox: Mapping[str, InboxMessage],
+    now: int,
+    in_flight: frozenset[ActionKey] = frozenset(),
+) -> Decision:
+    """The next instruction for a run whose lease is held.
+
+    `mail` is what is not consumed yet; `flying` the effects in flight with this worker.
+    """
+    consumed = _stale(journal, inbox)
+    absent = False
+    while True:
+        left = {key: message for key, message in inbox.items() if key not in consumed}
+        decision = _look(DecisionContext(definition, head, left, in_flight, now), journal)
+        if decision.journal is not journal:
+            head = replace(head, lost_leases=0)  # what comes next has lost no worker yet
+        journal, consumed = decision.journal, consumed + decision.consumed
+        absent = absent or decision.absent
+        if decision.next is not None:
+            return Decision(journal, decision.next, consumed, absent, decision.hold)
+
+
+def _look(context: DecisionContext, journal: Journal) -> StepDecision:
+    if journal.failure is not None:
+        return compensate(context, journal, journal.failure)
+    if journal.position >= len(context.definition.steps):
+        return StepDecision(journal, Finish(Status.SUCCEEDED))
+    return _decide_step(context, context.definition.steps[journal.position], journal)
+
+
+def _decide_step(context: DecisionContext, step: Step, journal: Journal) -> StepDecision:
+    """One arm for each kind of step."""
+    if step.kind in ACTION_KINDS:
+        return attempt_all(context, journal, (Action(step),))
+    match step.kind:
+        case Kind.SLEEP:
+            return sleep(context, step, journal)
+        case Kind.WAIT_FOR_SIGNAL:
+            return wait_for_signal(context, step, journal)
+        case Kind.FANOUT:
+            return fanout(context, step, journal)
+        case Kind.JOIN:
+            return join(context, step, journal)
+        case _:
+            return subworkflow(context, step, journal)
+
+
+def _stale(journal: Journal, inbox: Mapping[str, InboxMessage]) -> tuple[str, ...]:
+    """Mail of children that nobody waits for any more: an attempt that was given up."""
+    awaited = {record.child for record in journal.open}
+    return tuple(
+        key for key, message in inbox.items() if message.kind == "child" and key not in awaited
+    )

@@ -1,0 +1,73 @@
+"""The moves of a declared run's journal that several kinds of steps share. Pure."""
+
+from dataclasses import replace
+
+from stepwell_engine import limits
+from stepwell_engine.core.declared.context import DecisionContext
+from stepwell_engine.core.declared.definition import Definition, Step
+from stepwell_engine.core.run.attempt import Attempt, Failed
+from stepwell_engine.core.run.journal import Failure, Journal
+from stepwell_engine.core.run.records import Record
+from stepwell_engine.core.run.transitions import fail_run, failed_record, record_finished
+
+
+def finish_step(journal: Journal, done: Record) -> Journal:
+    """Record a top-level step's success and move on."""
+    return replace(record_finished(journal, done), position=journal.position + 1)
+
+
+def fail_step(
+    journal: Journal, record: Record, message: str, code: str | None, now: int
+) -> Journal:
+    """Record that a top-level step failed for good, and with it the run."""
+    failed = failed_record(record, message, code, now)
+    failure = Failure(failed.error or "", code, record.ordinal)
+    return replace(record_finished(journal, failed), failure=failure)
+
+
+def breach_ceiling(journal: Journal) -> Journal:
+    """The run would execute more attempts than a run may: it ends, and a rollback stops."""
+    text = f"this run has executed {limits.MAX_RUN_ATTEMPTS} attempts, the most a run may"
+    if journal.failure is None:
+        return fail_run(journal, text, "step_ceiling")
+    failure = replace(journal.failure, message=f"rollback stopped: {text}", stuck=True)
+    return replace(journal, failure=failure)
+
+
+def record_failure(definition: Definition, journal: Journal, failed: Record) -> Journal:
+    """Record that an action failed for good: the run fails with it if it is the current step.
+
+    What a failed child or a failed compensation leads to is decided when nothing is in flight.
+    """
+    current = definition.steps[journal.position].ordinal
+    if failed.compensation or failed.ordinal != current:
+        return record_finished(journal, failed)
+    failure = Failure(failed.error or "", failed.code, failed.ordinal)
+    return replace(record_finished(journal, failed), failure=failure)
+
+
+def attempts_left(step: Step, record: Record, failed: Failed) -> bool:
+    """Whether a failed attempt, counted in `record`, is followed by another."""
+    return failed.retryable and record.attempt < step.max_attempts
+
+
+def next_attempt(
+    context: DecisionContext, step: Step, opened: Record | None, compensation: bool
+) -> Attempt:
+    """The next attempt of an action."""
+    run_id = context.head.run_id
+    return Attempt(
+        project=context.head.project,
+        workflow=context.definition.workflow,
+        run_id=run_id,
+        ordinal=step.ordinal,
+        step=step.key,
+        kind=step.kind,
+        number=(opened.attempt if opened else 0) + 1,
+        idempotency_key=f"{run_id}:{step.key}",
+        target=step.target or "",
+        payload=step.payload,
+        secret=step.secret,
+        timeout=step.timeout,
+        compensation=compensation,
+    )

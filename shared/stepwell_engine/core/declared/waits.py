@@ -1,0 +1,69 @@
+"""Steps that wait for time or for a signal. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from stepwell_engine import limits
+from stepwell_engine.core.declared.context import DecisionContext, StepDecision
+from stepwell_engine.core.declared.definition import Step
+from stepwell_engine.core.declared.transitions import fail_step, finish_step
+from stepwell_engine.core.run.decision import Park
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.records import Record, Stored
+from stepwell_engine.core.run.status import Status, StepStatus
+from stepwell_engine.core.run.transitions import ends, record_open
+from stepwell_engine.core.values.durations import in_seconds
+
+
+def sleep(context: DecisionContext, step: Step, journal: Journal) -> StepDecision:
+    """Park until the time is over, counted from when the run came here."""
+    opened = journal.opened(step.ordinal)
+    if opened is None:
+        until = context.now + step.sleep_for
+        opened = Record(step.ordinal, StepStatus.SLEEPING, 1, context.now, next_at=until)
+        journal = record_open(journal, opened)
+    if context.now < ends(opened):
+        return StepDecision(journal, Park(Status.SLEEPING, ends(opened)))
+    done = replace(opened, status=StepStatus.SUCCEEDED, finished_at=context.now, next_at=None)
+    return StepDecision(finish_step(journal, done))
+
+
+def wait_for_signal(context: DecisionContext, step: Step, journal: Journal) -> StepDecision:
+    """Take the oldest signal of the name, park for one, or fail when the wait expires."""
+    opened = journal.opened(step.ordinal)
+    if opened is None:
+        until = context.now + step.timeout
+        opened = Record(step.ordinal, StepStatus.WAITING, 1, context.now, next_at=until)
+        journal = record_open(journal, opened)
+    arrived = _oldest(context.inbox, step.signal)
+    if arrived is not None:
+        done = _received(opened, context.inbox[arrived], context.now)
+        return StepDecision(finish_step(journal, done), consumed=(arrived,))
+    if context.now < ends(opened):
+        return StepDecision(journal, Park(Status.WAITING, ends(opened)), absent=True)
+    text = f'signal "{step.signal}" did not come within {in_seconds(step.timeout)}'
+    return StepDecision(
+        fail_step(journal, opened, text, "wait_timed_out", context.now), absent=True
+    )
+
+
+def _oldest(inbox: Mapping[str, InboxMessage], name: str | None) -> str | None:
+    """The first signal of that name: a mailbox keeps the order of arrival."""
+    return next(
+        (
+            key
+            for key, message in inbox.items()
+            if message.kind == "signal" and message.name == name
+        ),
+        None,
+    )
+
+
+def _received(opened: Record, message: InboxMessage, now: int) -> Record:
+    output: bytes | Stored | None = message.body
+    if message.blob is not None:
+        output = Stored(message.blob, int(message.body or limits.MAX_SIGNAL_PAYLOAD))
+    return replace(
+        opened, status=StepStatus.SUCCEEDED, finished_at=now, next_at=None, output=output
+    )

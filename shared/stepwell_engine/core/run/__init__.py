@@ -1,0 +1,1 @@
+"""A run, whatever it executes: head, inbox, journal, and what a worker is told to do."""

@@ -1,0 +1,49 @@
+"""The records of a run: what each step came to, or how far it has come."""
+
+from dataclasses import dataclass
+
+from stepwell_engine.core.run.status import StepStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An output too large for the journal: the blob that holds it, its size in bytes."""
+
+    blob: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The output of a join: put together from its children's when somebody reads it."""
+
+
+Output = bytes | Stored | Joined
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One step, as far as it has come. Times in ms since the epoch.
+
+    `attempt` counts the recorded attempts; `started_at` is when the first of them began;
+    `next_at` is when a backoff or a sleep ends, or a wait expires. `output` is compact JSON.
+    `undo`: this is the step's compensation. `child`: the latest run that a sub-workflow step
+    started; while the record is pending that run may not exist yet.
+    """
+
+    ordinal: int
+    status: StepStatus
+    attempt: int = 0
+    started_at: int | None = None
+    finished_at: int | None = None
+    output: Output | None = None
+    error: str | None = None
+    code: str | None = None
+    next_at: int | None = None
+    child: str | None = None
+    compensation: bool = False
+
+    @property
+    def action_key(self) -> tuple[int, bool]:
+        """Which record of the run this is: there is one per step, one per compensation."""
+        return self.ordinal, self.compensation

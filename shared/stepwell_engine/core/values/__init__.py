@@ -1,0 +1,1 @@
+"""Values that people write and the engine keeps: JSON, durations, signatures, excerpts."""

@@ -1,0 +1,1 @@
+"""What the handlers of the functions share: records of the hints queue, logs and metrics."""

@@ -1,0 +1,1 @@
+"""What a project consists of: identity, definitions, resources, messages in its queues."""

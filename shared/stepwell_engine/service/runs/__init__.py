@@ -1,0 +1,1 @@
+"""What callers ask of runs: start, control, read."""

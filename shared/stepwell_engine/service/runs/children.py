@@ -1,0 +1,148 @@
+"""Child runs: started by their parent, and telling it of their end."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
+
+from stepwell_engine import limits
+from stepwell_engine.core.declared.definition import Definition, Step
+from stepwell_engine.core.declared.subworkflow import ChildResult, message_of
+from stepwell_engine.core.run.attempt import Failed
+from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.status import Status, StepStatus
+from stepwell_engine.core.values import jsonvalue
+from stepwell_engine.errors import Problem
+from stepwell_engine.ports import Clock, Delivered, Dispatcher, Done, Runs
+from stepwell_engine.service.retry_unavailable import retry_unavailable
+from stepwell_engine.service.runs.records import RunReader, journal_of, live_children
+
+
+class Versions(Protocol):
+    """Where definitions are found."""
+
+    def enabled(self, project: str, workflow: str) -> int:
+        """The highest enabled version. Problem `not_found` or `workflow_disabled`."""
+        ...
+
+    def load(self, project: str, workflow: str, version: int) -> Definition:
+        """NewerFormat if this version cannot read it; Problem or ValueError if it is no good."""
+        ...
+
+
+class Children:
+    """What passes between a parent and its children."""
+
+    def __init__(
+        self, runs: Runs, versions: Versions, dispatcher: Dispatcher, clock: Clock
+    ) -> None:
+        self._runs = runs
+        self._versions = versions
+        self._dispatcher = dispatcher
+        self._clock = clock
+
+    def start(self, parent: Head, step: Step, child: str) -> Failed | None:
+        """Start the child, once however often it is tried; what prevents it, if anything."""
+        workflow = step.target or ""
+        try:
+            enabled = partial(self._versions.enabled, parent.project, workflow)
+            version = retry_unavailable(self._clock, enabled)
+        except Problem as problem:
+            if retry_unavailable(self._clock, lambda: self._runs.get(child)) is not None:
+                return None  # an earlier try had succeeded, while the workflow could be started
+            missing = problem.code == "not_found"
+            code = "unknown_resource" if missing else None
+            return Failed(problem.detail, code, retryable=not missing)
+        payload = jsonvalue.encode(step.payload)
+        inline = len(payload) <= limits.INLINE_INPUT
+        now = self._clock.now()
+        head = Head(
+            run_id=child,
+            project=parent.project,
+            workflow=workflow,
+            version=version,
+            created_at=now,
+            wake_at=now + limits.LEASE,
+            input=payload if inline else None,
+            test=parent.test,
+            parent=parent.run_id,
+            depth=parent.depth + 1,
+            format=limits.FORMAT,
+        )
+        blobs = () if inline else (Blob("input", payload),)
+        retry_unavailable(self._clock, lambda: self._runs.create(head, blobs))
+        self._dispatcher.hint(child, parent.project)
+        return None
+
+    def cancel(self, child: str, now: int) -> ChildResult:
+        """Cancel a child as of `now`, with all that it started; its result if it ended before."""
+        head = self._stop(child, now)
+        if head is not None:
+            self._cascade(head)
+        return ChildResult(Status.CANCELLED, now) if head is None else self.result(head)
+
+    def cancel_unstarted_child(self, journal: Journal) -> None:
+        """Cancel the child that a cancelled run was about to start, if it did.
+
+        Nobody else can: it may have been started after the cancel, and is not recorded.
+        """
+        for record in journal.open:
+            if record.child is not None and record.status is StepStatus.PENDING:
+                self._stop(record.child, self._clock.now())
+
+    def _stop(self, child: str, now: int) -> Head | None:
+        """Nobody waits for what it started, either."""
+        written = retry_unavailable(
+            self._clock, lambda: self._runs.cancel(child, now, cascade=True)
+        )
+        if isinstance(written, Done):
+            self._dispatcher.hint(child, written.head.project)
+        return written.head
+
+    def notify(self, head: Head) -> None:
+        """Do what a run that has ended still owes: cancel its children, tell its parent."""
+        if not head.notify_pending:
+            return
+        self._cascade(head)
+        if head.parent is not None:
+            self._tell(head, head.parent)
+        retry_unavailable(self._clock, lambda: self._runs.mark_notified(head.run_id))
+
+    def _cascade(self, head: Head) -> None:
+        for child in live_children(journal_of(head)) if head.cascade else ():
+            stopped = self._stop(child, self._clock.now())
+            if stopped is not None:
+                self.notify(stopped)
+
+    def _tell(self, head: Head, parent: str) -> None:
+        """A parent that has ended needs no telling."""
+        message, output = message_of(self.result(head))
+        blob = None if output is None else Blob(f"m.{head.run_id}", output)
+        message = replace(message, blob=None if blob is None else blob.name)
+        now = self._clock.now()
+        delivered = retry_unavailable(
+            self._clock, lambda: self._runs.deliver(parent, head.run_id, message, now, blob)
+        )
+        if isinstance(delivered, Delivered):
+            self._dispatcher.hint(parent, head.project)
+
+    def result(self, head: Head) -> ChildResult:
+        """How a run that has ended ended."""
+        journal = journal_of(head)
+        failure = journal.failure
+        return ChildResult(
+            status=head.status,
+            ended_at=head.ended_at or head.created_at,
+            message=None if failure is None else failure.message,
+            code=None if failure is None else failure.code,
+            output=self._output(head) if head.status is Status.SUCCEEDED else None,
+        )
+
+    def _output(self, head: Head) -> bytes | None:
+        load = partial(self._versions.load, head.project, head.workflow, head.version)
+        try:
+            definition = retry_unavailable(self._clock, load)
+        except (Problem, ValueError):
+            return None
+        reader = RunReader(self._runs, self._clock)
+        return reader.run_output(head, definition, reader.records(head, journal_of(head)))

@@ -1,0 +1,175 @@
+"""Advancing a run: claim it, hold it as long as it can go on, settle it when it has ended.
+
+One worker at a time holds a run's lease; what it does with it is in `hold`.
+"""
+
+import logging
+from collections.abc import Mapping
+from contextlib import closing
+from functools import partial
+
+from stepwell_engine import limits
+from stepwell_engine.core.declared.definition import Definition
+from stepwell_engine.core.declared.settle import close
+from stepwell_engine.core.run import journal_codec
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.status import Status
+from stepwell_engine.core.run.transitions import fail_run
+from stepwell_engine.errors import NewerFormat, Problem, StoreError
+from stepwell_engine.ports import (
+    Clock,
+    Commit,
+    Dispatcher,
+    Done,
+    Gate,
+    Ids,
+    Runs,
+    StepRunner,
+    TaskGroups,
+)
+from stepwell_engine.service.retry_unavailable import retry_unavailable
+from stepwell_engine.service.runs.children import Children, Versions
+from stepwell_engine.service.runs.records import journal_of
+from stepwell_engine.service.worker.leased_run import LeasedRun, Time, Tools
+
+log = logging.getLogger(__name__)
+
+
+class Advance:
+    """Advances runs. Safe to call for any run, at any time, from any number of workers."""
+
+    def __init__(
+        self,
+        runs: Runs,
+        versions: Versions,
+        runners: Mapping[str, StepRunner],
+        task_groups: TaskGroups,
+        dispatcher: Dispatcher,
+        clock: Clock,
+        ids: Ids,
+        gate: Gate | None = None,
+    ) -> None:
+        """`gate`: for workers that share a process, and die together; see `run`."""
+        self._runs = runs
+        self._versions = versions
+        self._task_groups = task_groups
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._ids = ids
+        self._gate = gate
+        self._children = Children(runs, versions, dispatcher, clock)
+        self._tools = Tools(runs, runners, dispatcher, clock, ids, self._children)
+
+    def run(self, run_id: str, project: str, budget: int, *, hard: bool = False) -> None:
+        """Advance one run until it parks or ends, or `budget` (ms) is used up.
+
+        An act begun within the budget may end after it, unless the budget is `hard`: then none is
+        begun that could, since this worker may be gone by then. (Extending the lease of a long
+        act, and recording its outcome, take the time that two calls of the store take.)
+        A run that has lost its worker again and again may be what ends the process, and with it the
+        workers of all others: only one such run at a time goes on, so that only it is blamed.
+        Raises Unavailable when the store does not answer; the hint is then worth repeating.
+        """
+        time = Time(self._clock.now() + budget, hard)
+        head = self._claim(run_id, project)
+        if head is None or head.lease_token is None:
+            return
+        if self._gate is None or head.lost_leases < limits.SUSPECT_LOST_LEASES:
+            self._hold(head, head.lease_token, time)
+        elif self._gate.enter():
+            try:
+                self._hold(head, head.lease_token, time)
+            finally:
+                self._gate.leave()
+        else:
+            self._release(head, head.lease_token, limits.SUSPECT_PAUSE)
+            self._dispatcher.hint(run_id, project, limits.SUSPECT_PAUSE)
+
+    def _hold(self, head: Head, token: str, time: Time) -> None:
+        with closing(self._task_groups.open()) as group:
+            try:
+                definition = self._definition(head)
+            except NewerFormat as error:
+                # A newer worker will take it.
+                log.warning("run %s: %s", head.run_id, error)
+                self._release(head, token, limits.LEASE)
+            except StoreError:
+                # Nobody knows the definition now, which says nothing about the run.
+                self._release(head, token, 0)
+                raise
+            except (Problem, ValueError) as error:
+                nothing = Definition(head.project, head.workflow, head.version, ())
+                hold = LeasedRun(self._tools, nothing, head, group, time)
+                text = f"version {head.version} cannot be loaded: {error}"
+                hold.end(fail_run(journal_of(head), text))
+            else:
+                LeasedRun(self._tools, definition, head, group, time).go()
+
+    def _claim(self, run_id: str, project: str) -> Head | None:
+        """The head with the lease taken, or None if there is nothing to do now."""
+        token = self._ids.token()
+        while True:
+            now = self._clock.now()
+            claim = partial(self._runs.claim, run_id, token, now, now + limits.LEASE)
+            try:
+                written = retry_unavailable(self._clock, claim)
+            except NewerFormat as error:
+                log.warning("run %s: %s", run_id, error)
+                return None
+            if isinstance(written, Done):
+                return written.head
+            head = written.head
+            if head is None:
+                return None
+            if not head.live:
+                self._children.notify(head)
+                self._close(head)
+                return None
+            left = head.lease_expires_at + limits.CLOCK_MARGIN - now
+            if head.lease_token is not None and left >= 0:
+                if left <= 2 * limits.CLOCK_MARGIN:
+                    # The hint for the lease's end: it must not be lost to the margin.
+                    self._dispatcher.hint(run_id, project, left + 1)
+                return None
+            missing = head.ready_at - now
+            if missing > limits.CLAIM_WAIT:
+                if missing <= limits.MAX_HINT_DELAY:
+                    self._dispatcher.hint(run_id, project, missing)
+                return None
+            self._clock.sleep(max(missing, 1))
+
+    def _close(self, head: Head) -> None:
+        """Settle a cancelled run whose worker never came back: its step becomes cancelled."""
+        now = self._clock.now()
+        if head.status is not Status.CANCELLED or head.lease_token is None:
+            return
+        if head.lease_expires_at + limits.CLOCK_MARGIN >= now:
+            return
+        journal = journal_of(head)
+        self._children.cancel_unstarted_child(journal)
+        try:
+            definition = self._definition(head)
+        except (Problem, ValueError):
+            log.exception("run %s: its definition cannot be loaded", head.run_id)
+        else:
+            journal = close(definition, journal, head.ended_at or now)
+        data = journal_codec.encode(journal, head.created_at)
+        self._runs.close(head.run_id, head.lease_token, head.commit_seq, data)
+
+    def _definition(self, head: Head) -> Definition:
+        load = partial(self._versions.load, head.project, head.workflow, head.version)
+        return retry_unavailable(self._clock, load)
+
+    def _release(self, head: Head, token: str, pause: int) -> None:
+        """Let go of a run as it was claimed, for `pause` ms at least."""
+        later = self._clock.now() + pause
+        commit = Commit(
+            run_id=head.run_id,
+            lease_token=token,
+            commit_seq=head.commit_seq,
+            journal=head.journal,
+            release=True,
+            ready_at=later,
+            wake_at=later,
+        )
+        retry_unavailable(self._clock, lambda: self._runs.commit(commit))

@@ -1,0 +1,359 @@
+"""One run in the hands of one worker: decide, act, settle and commit, as long as it can go on.
+
+Whatever the worker wants to say to others (hints, mail) goes out after the write that makes it
+true.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from stepwell_engine import limits
+from stepwell_engine.core.declared.decide import decide
+from stepwell_engine.core.declared.definition import Definition
+from stepwell_engine.core.declared.settle import close, settle, settle_cancelled
+from stepwell_engine.core.declared.subworkflow import (
+    begin_child,
+    child_not_started,
+    child_started,
+    settle_child,
+)
+from stepwell_engine.core.run import journal_codec
+from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome
+from stepwell_engine.core.run.decision import (
+    CancelChild,
+    Decision,
+    Finish,
+    Park,
+    StartAttempts,
+    StartChild,
+)
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.status import Status
+from stepwell_engine.ports import Clock, Commit, Dispatcher, Done, Ids, Runs, StepRunner, TaskGroup
+from stepwell_engine.service.retry_unavailable import retry_unavailable
+from stepwell_engine.service.runs.children import Children
+from stepwell_engine.service.runs.records import journal_of
+
+log = logging.getLogger(__name__)
+
+# What starting or cancelling a child run may take: a few calls of the store.
+CHILD_CALLS = 10 * limits.SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """How long a worker may go on: until `ends` (ms since the epoch), see Advance.run."""
+
+    ends: int
+    hard: bool
+
+    def allows(self, attempt: Attempt, now: int, beside: bool) -> bool:
+        """Whether the act may begin now; `beside` others, which keep the worker here anyway."""
+        if self.hard:
+            return now + attempt.timeout <= self.ends and now < self.ends
+        return beside or now < self.ends
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a worker works with."""
+
+    runs: Runs
+    runners: Mapping[str, StepRunner]
+    dispatcher: Dispatcher
+    clock: Clock
+    ids: Ids
+    children: Children
+
+
+@dataclass(frozen=True, slots=True)
+class UncommittedOutcome:
+    """An outcome in hand that no commit carries yet."""
+
+    attempt: Attempt
+    outcome: Outcome
+    started: int
+    finished: int
+
+
+class LeasedRun:
+    """A run whose lease this worker holds, until it lets go or loses it.
+
+    `committed` is the journal as stored; `journal` the one in hand, ahead of it by `tried`.
+    """
+
+    def __init__(
+        self, tools: Tools, definition: Definition, head: Head, group: TaskGroup, time: Time
+    ) -> None:
+        """`head` as the claim returned it, with this worker's token."""
+        self._tools = tools
+        self._definition = definition
+        self._group = group
+        self._time = time
+        self._token = head.lease_token or ""
+        self._head = head
+        self._committed = journal_of(head)
+        self._journal = self._committed
+        self._uncommitted: list[UncommittedOutcome] = []
+        self._in_flight: set[tuple[int, bool]] = set()
+        self._completed: deque[UncommittedOutcome] = deque()
+        self._waited = False  # for acts in flight, since the head was last seen
+
+    def go(self) -> None:
+        """Advance the run until it parks or ends, its time is up, or the lease is lost."""
+        if not self._head.live:  # cancelled between a claim and its unanswered repeat
+            self._record_cancelled(self._head)
+            return
+        while self._advance_once():
+            pass
+
+    def end(self, journal: Journal) -> None:
+        """Fail the run at once, for a structural reason that stands in `journal`."""
+        now = self._tools.clock.now()
+        self._commit(Decision(journal, Finish(Status.FAILED)), now, release=True)
+
+    # --- one turn of the loop -----------------------------------------------------------------
+
+    def _advance_once(self) -> bool:
+        """One decision and what follows from it; whether to go on."""
+        now = self._tools.clock.now()
+        in_flight = frozenset(self._in_flight)
+        decision = decide(
+            self._definition, self._head, self._journal, self._head.inbox, now, in_flight
+        )
+        match decision.next:
+            case StartAttempts(attempts, until):
+                return self._start_attempts(decision, attempts, until, now)
+            case StartChild():
+                return self._start_child(decision, decision.next, now)
+            case CancelChild(child=child):
+                return self._cancel_child(decision, child, now)
+            case _:
+                return self._commit(decision, now, release=True)
+
+    def _start_attempts(
+        self, decision: Decision, wanted: tuple[Attempt, ...], until: int | None, now: int
+    ) -> bool:
+        attempts = [
+            attempt for attempt in wanted if self._time.allows(attempt, now, bool(self._in_flight))
+        ]
+        out_of_time = bool(wanted) and not attempts and not self._in_flight
+        if self._unrecorded(decision) and not decision.hold:
+            return self._commit(decision, now, release=out_of_time)
+        if out_of_time:
+            return self._commit(decision, now, release=True)
+        if attempts and self._waited:
+            # Nothing was written since: a cancel that came meanwhile must be seen before the act.
+            head = self._read()
+            self._waited = False
+            if head is None or head.writes != self._head.writes:
+                return self._refused(head)
+        alone = len(attempts) == 1 and not self._in_flight and until is None
+        for attempt in attempts:
+            started = self._secure(attempt.timeout)
+            if started is None:
+                return self._refused(self._read())
+            if alone:
+                self._completed.append(self._run_step(attempt, started))
+            else:
+                self._in_flight.add((attempt.ordinal, attempt.compensation))
+                self._group.start(partial(self._run_in_group, attempt, started))
+        if not alone:
+            self._group.wait(None if until is None else max(0, until - self._tools.clock.now()))
+            self._waited = True
+        self._settle_completed()
+        return True
+
+    def _run_in_group(self, attempt: Attempt, started: int) -> None:
+        self._completed.append(self._run_step(attempt, started))
+
+    def _run_step(self, attempt: Attempt, started: int) -> UncommittedOutcome:
+        try:
+            outcome = self._tools.runners[attempt.kind].run(attempt)
+        except Exception as error:  # a performer's own defect must not stop the run's life
+            log.exception("run %s: step %s", attempt.run_id, attempt.step)
+            outcome = Failed(f"the engine failed to run this step: {error!r}")
+        return UncommittedOutcome(attempt, outcome, started, self._tools.clock.now())
+
+    def _settle_completed(self) -> None:
+        while self._completed:
+            tried = self._completed.popleft()
+            attempt = tried.attempt
+            self._in_flight.discard((attempt.ordinal, attempt.compensation))
+            self._uncommitted.append(tried)
+            self._journal = settle(
+                self._definition,
+                self._journal,
+                attempt,
+                tried.outcome,
+                tried.started,
+                tried.finished,
+            )
+
+    def _start_child(self, decision: Decision, start: StartChild, now: int) -> bool:
+        step = self._definition.flat[start.ordinal]
+        if start.child is None:
+            child = self._tools.ids.run_id()
+            begun = begin_child(step, decision.journal, start.attempt, child, now)
+            return self._commit(replace(decision, journal=begun), now, release=False)
+        if self._unrecorded(decision):
+            return self._commit(decision, now, release=False)
+        if self._secure(CHILD_CALLS) is None:
+            return self._refused(self._read())
+        failed = self._tools.children.start(self._head, step, start.child)
+        self._journal = (
+            child_started(step, self._journal)
+            if failed is None
+            else child_not_started(self._definition, self._journal, failed, self._tools.clock.now())
+        )
+        return True
+
+    def _cancel_child(self, decision: Decision, child: str, now: int) -> bool:
+        if self._unrecorded(decision):
+            return self._commit(decision, now, release=False)
+        if self._secure(CHILD_CALLS) is None:
+            return self._refused(self._read())
+        # Cancelled at the time that was found to be over, whatever the clock says by now.
+        result = self._tools.children.cancel(child, now)
+        now = self._tools.clock.now()
+        self._journal = settle_child(self._definition, self._journal, result, now)
+        return True
+
+    def _secure(self, needed: int) -> int | None:
+        """The time now, if the lease lasts `needed` ms and the margin from here, or is made to.
+
+        None: it could not be extended. The clock is read last, right before the act.
+        """
+        while True:
+            now = self._tools.clock.now()
+            if now + needed + limits.CLOCK_MARGIN < self._head.lease_expires_at:
+                return now
+            until = now + max(limits.LEASE, needed + 3 * limits.CLOCK_MARGIN)
+            extend = partial(self._tools.runs.extend, self._head.run_id, self._token, until, until)
+            extended = retry_unavailable(self._tools.clock, extend)
+            if not isinstance(extended, Done):
+                return None
+            self._head = extended.head
+
+    def _read(self) -> Head | None:
+        return retry_unavailable(self._tools.clock, lambda: self._tools.runs.get(self._head.run_id))
+
+    # --- commit -------------------------------------------------------------------------------
+
+    def _unrecorded(self, decision: Decision) -> bool:
+        return decision.journal is not self._committed
+
+    def _commit(self, decision: Decision, now: int, release: bool) -> bool:
+        """Write the decision; dispatch what follows from it; whether to go on."""
+        head = self._head
+        packed = journal_codec.pack(decision.journal, head.created_at, self._token, head.writes)
+        commit = Commit(
+            run_id=head.run_id,
+            lease_token=self._token,
+            commit_seq=head.commit_seq,
+            journal=packed.data,
+            inbox_seq=head.inbox_seq if decision.absent else None,
+            release=release,
+            progress=self._unrecorded(decision),
+            consumed=decision.consumed,
+            blobs=packed.blobs,
+        )
+        match decision.next:
+            case Park(status, ready_at):
+                commit = replace(
+                    commit,
+                    status=status,
+                    ready_at=ready_at,
+                    wake_at=ready_at,
+                    inbox_seq=head.inbox_seq,
+                )
+            case Finish(status):
+                notify_pending = head.parent is not None
+                commit = replace(
+                    commit,
+                    status=status,
+                    ended_at=now,
+                    wake_at=now if notify_pending else None,
+                    notify_pending=notify_pending,
+                )
+            case _ if release:
+                commit = replace(commit, status=Status.PENDING, ready_at=0, wake_at=now)
+            case _:
+                commit = replace(commit, status=Status.PENDING)
+        written = retry_unavailable(self._tools.clock, lambda: self._tools.runs.commit(commit))
+        if not isinstance(written, Done):
+            return self._refused(written.head)
+        self._take(written.head, packed.journal)
+        self._dispatch(decision, now, release)
+        return not release
+
+    def _dispatch(self, decision: Decision, now: int, release: bool) -> None:
+        head = self._head
+        match decision.next:
+            case Park(ready_at=ready_at):
+                delay = max(0, ready_at - now)
+                if delay <= limits.MAX_HINT_DELAY:
+                    self._tools.dispatcher.hint(head.run_id, head.project, delay)
+            case Finish():
+                self._tools.children.notify(head)
+            case _ if release:
+                self._tools.dispatcher.hint(head.run_id, head.project)
+
+    def _take(self, head: Head, journal: Journal) -> None:
+        """Go on from a head as it is stored now."""
+        self._head = head
+        self._committed = self._journal = journal
+        self._uncommitted = []
+        self._waited = False
+
+    # --- refusals -----------------------------------------------------------------------------
+
+    def _refused(self, head: Head | None) -> bool:
+        """Go on from the head that refused a write, if this worker still holds it."""
+        if head is None or head.lease_token != self._token:
+            return False  # the lease is lost, or a releasing write of this worker had succeeded
+        if head.commit_seq != self._head.commit_seq:
+            # This worker's own write had succeeded although the store did not answer.
+            self._take(head, journal_of(head))
+        self._head = head  # with new mail, perhaps: decide again
+        if head.status is Status.CANCELLED:
+            self._record_cancelled(head)
+            return False
+        return True
+
+    def _record_cancelled(self, head: Head) -> None:
+        """The run was cancelled meanwhile: record what is in flight, move nothing."""
+        while self._in_flight:
+            self._group.wait(None)
+            self._settle_completed()
+        journal = self._committed
+        at = head.ended_at or self._tools.clock.now()
+        for tried in self._uncommitted:
+            journal = settle_cancelled(
+                self._definition,
+                journal,
+                tried.attempt,
+                tried.outcome,
+                tried.started,
+                tried.finished,
+                at,
+            )
+        self._tools.children.cancel_unstarted_child(journal)
+        journal = close(self._definition, journal, at)
+        packed = journal_codec.pack(journal, head.created_at, self._token, head.writes)
+        commit = Commit(
+            run_id=head.run_id,
+            lease_token=self._token,
+            commit_seq=head.commit_seq,
+            journal=packed.data,
+            expect="cancelled",
+            release=True,
+            progress=True,
+            wake_at=None,
+            blobs=packed.blobs,
+        )
+        retry_unavailable(self._tools.clock, lambda: self._tools.runs.commit(commit))

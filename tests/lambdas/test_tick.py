@@ -1,0 +1,128 @@
+"""The tick: everything that is due or soon will be, in the time that it has."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functions.tick import sweep
+from functions.tick.sweep import MARGIN, MOST_TURNS
+from stepwell_engine.limits import HOUR
+from stepwell_engine.service.worker import sweep as service
+from stepwell_engine.wiring.aws import CAPABILITIES
+from tests.aws.installation import HINTS, endpoint, waiting
+from tests.aws.lambda_api import LambdaApi, Result, serving
+from tests.scenarios.aws import AwsHome
+
+ARN = "arn:aws:lambda:eu-west-1:123456789012:function:stepwell-test-tick"
+PAGE = 12  # instead of 100
+RUNS = 2 * PAGE + 5
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsHome]:
+    monkeypatch.setattr(service, "PAGE", PAGE)
+    home = AwsHome(tmp_path)
+    home.publish("nap", {"key": "nap", "kind": "sleep", "sleep_for": "1h"})
+    yield home
+    home.close()
+
+
+@pytest.fixture
+def api() -> Iterator[LambdaApi]:
+    with serving() as api, endpoint("lambda", api.url):
+        api.answer = lambda _: Result(b"", 202)
+        yield api
+
+
+class Context:
+    """Lambda's: after so many looks at the clock its time is up."""
+
+    invoked_function_arn = ARN
+
+    def __init__(self, left: int = 60_000) -> None:
+        self.left = left
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.left
+
+
+def start(home: AwsHome, count: int) -> set[str]:
+    """Runs that nobody has hinted."""
+    started = {
+        home.home.engine.services.starts.start("demo", "nap", b"{}").head.run_id
+        for _ in range(count)
+    }
+    waiting(HINTS).clear()
+    home.home.counters.take()
+    return started
+
+
+def hinted() -> list[str]:
+    return [json.loads(one.body)["r"] for one in waiting(HINTS)]
+
+
+def test_all_that_is_due_is_hinted_page_by_page_in_batches(home: AwsHome) -> None:
+    started = start(home, RUNS)
+    ages = sweep.run(home.home, {}, Context())
+    assert set(hinted()) == started
+    assert len(hinted()) == RUNS
+    assert ages == {"Overdue": 0}
+    assert home.home.counters.take() == {"HintsSent": RUNS}
+
+
+def test_what_comes_before_a_late_next_tick_is_hinted_with_its_delay(home: AwsHome) -> None:
+    home.start("nap")
+    home.drain()
+    waiting(HINTS).clear()
+    wakes = home.clock.at + HOUR
+    home.clock.at = wakes - CAPABILITIES.look_ahead - 1
+    assert sweep.run(home.home, {}, Context()) == {"Overdue": 0}
+    assert waiting(HINTS) == []
+    home.clock.at += 1
+    sweep.run(home.home, {}, Context())
+    (message,) = waiting(HINTS)
+    assert message.delayed_until == wakes
+
+
+def test_the_oldest_overdue_age_is_told(home: AwsHome) -> None:
+    start(home, 3)
+    home.clock.at += HOUR
+    ages = sweep.run(home.home, {}, Context())
+    assert ages == {"Overdue": HOUR - 60_000}
+    assert {one.delayed_until for one in waiting(HINTS)} == {0}
+
+
+def test_a_tick_without_time_reads_a_page_and_has_another_go_on(
+    home: AwsHome, api: LambdaApi
+) -> None:
+    started = start(home, RUNS)
+    made: dict[str, Any] = {}
+    for turn in range(1, 4):
+        sweep.run(home.home, made, Context(MARGIN))
+        assert len(hinted()) == min(RUNS, turn * PAGE)
+        if turn < 3:
+            invocation = api.invocations[-1]
+            assert (invocation.function, invocation.kind) == (ARN, "Event")
+            made = invocation.event
+            assert made["turn"] == turn + 1
+    assert set(hinted()) == started
+    assert len(api.invocations) == 2
+
+
+def test_a_tick_goes_on_so_many_times_and_no_more(home: AwsHome, api: LambdaApi) -> None:
+    start(home, RUNS)
+    sweep.run(home.home, {"turn": MOST_TURNS - 1}, Context(MARGIN))
+    assert len(api.invocations) == 1
+    sweep.run(home.home, api.invocations[0].event, Context(MARGIN))
+    assert len(api.invocations) == 1
+    assert home.home.counters.take()["TicksCutShort"] == 1
+
+
+def test_a_tick_that_cannot_have_another_go_on_says_so(home: AwsHome, api: LambdaApi) -> None:
+    api.answer = lambda _: Result(b"{}", 403, code="AccessDeniedException")
+    start(home, RUNS)
+    sweep.run(home.home, {}, Context(MARGIN))
+    assert home.home.counters.take() == {"HintsSent": PAGE, "TicksCutShort": 1}

@@ -1,0 +1,71 @@
+"""Mailboxes: what a write took out of one, and why. Properties 3 and 6."""
+
+from collections.abc import Callable, Iterable
+
+from stepwell_engine.core.declared.definition import Kind, Step
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.status import StepStatus
+from tests.sim.ledger import Ledger, content, message_content
+from tests.sim.scheduler import Violation
+
+Prompt = Callable[[int, str], None]
+
+
+def check_inbox(
+    ledger: Ledger, journal: Journal, old: Head, new: Head, passed: Iterable[int], prompt: Prompt
+) -> None:
+    """Every wait that ended took the oldest signal of its name; no other signal went.
+
+    A child's news goes once nobody waits for that child any more. `ledger` has the new records
+    and the old journal; `passed` are the ordinals of the steps that succeeded.
+    """
+    left = dict(old.inbox)
+    for ordinal in passed:
+        step = ledger.definition.flat[ordinal]
+        if step.kind is not Kind.WAIT_FOR_SIGNAL:
+            continue
+        taken = next((key for key, one in left.items() if _is(one, step)), None)
+        output = content(ledger, step, ledger.records[ordinal, False].output)
+        if taken is None or message_content(ledger, left[taken]) != output:
+            raise Violation(6, f"{step.key} took a signal that was not the next: {output!r}")
+        if taken in ledger.consumed:
+            raise Violation(6, f"signal {taken} was consumed twice")
+        if step is ledger.step:  # it stood there before this write
+            prompt(max(ledger.accepted[taken], ledger.moved_on_at), f"signal {taken}")
+        ledger.consumed.add(taken)
+        del left[taken]
+    awaited = _awaited(journal)
+    for key, message in old.inbox.items():
+        if message.kind != "child" or key in new.inbox:
+            continue
+        if key in awaited:
+            raise Violation(3, f"the news of child {key} was thrown away, it is waited for")
+        if key in _awaited(ledger.journal):
+            prompt(max(ledger.accepted[key], ledger.moved_on_at), f"the news of child {key}")
+        del left[key]
+    if list(left) != list(new.inbox):
+        raise Violation(6, f"mail {list(old.inbox)} became {list(new.inbox)}")
+
+
+def check_parked(ledger: Ledger, new: Head) -> None:
+    """Nobody lets go of a run for which there is news."""
+    step = ledger.step
+    if step is None or ledger.journal.opened(step.ordinal) is None:
+        return
+    if any(_is(message, step) for message in new.inbox.values()):
+        raise Violation(6, f"parked although {step.signal} is there")
+    for child in _awaited(ledger.journal):
+        if child in new.inbox:
+            raise Violation(3, f"parked although the news of {child} is there")
+
+
+def _is(message: InboxMessage, step: Step) -> bool:
+    return message.kind == "signal" and message.name == step.signal
+
+
+def _awaited(journal: Journal) -> set[str]:
+    """The children that a run waits for."""
+    begun = (StepStatus.PENDING, StepStatus.WAITING)
+    return {one.child for one in journal.open if one.child is not None and one.status in begun}

@@ -1,0 +1,105 @@
+"""The outside world: acts that take simulated time and come to this or that."""
+
+from collections.abc import Callable, Sequence
+from itertools import count
+
+from stepwell_engine import limits
+from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Outcome, Succeeded
+from tests.sim.faults import Fate
+from tests.sim.ledger import Execution
+from tests.sim.ports import LONGEST_PAUSE, Links
+from tests.sim.scheduler import Crash
+from tests.sim.workload import Nature, Slot, noise
+
+_HUGE = b'"' + b"x" * limits.MAX_OUTPUT + b'"'
+_LARGE = b"0" * int(limits.MAX_OUTPUT * 0.6)  # two of them are too large for a join
+_MESSAGES = (0, 100, 900, 3_000)  # characters of an error's text
+_HUGE_OUTPUT, _NO_OUTPUT, _RETRY_AFTER = 0.003, 0.05, 0.1
+
+ActStarts = Callable[[Attempt, int], None]
+
+
+class Defect(Exception):
+    """An error in a performer itself."""
+
+
+class SimStepRunner:
+    """The Performer port. No two acts have the same output or message."""
+
+    def __init__(self, links: Links, slots: Sequence[Slot], starts: ActStarts) -> None:
+        """`starts` is told the act and how long the act will take."""
+        self._links = links
+        self._natures = {slot.workflow: slot.nature for slot in slots}
+        self._starts = starts
+        self._serials = count(1)
+
+    def run(self, attempt: Attempt) -> Outcome:
+        """Act once: the effect happens as the act begins, the answer comes at its end."""
+        links, nature = self._links, self._natures[attempt.workflow]
+        scheduler, faults = links.scheduler, links.faults
+        kind, actor = links.kind(), scheduler.caller()
+        if not actor.forked:
+            links.checks.begins(attempt.run_id, actor.token)
+        fate = faults.fate("perform", kind)
+        if fate is Fate.CRASH_BEFORE:
+            links.crash(kind, "perform", "before")
+        scheduler.pause(LONGEST_PAUSE if fate is Fate.STALL_BEFORE else links.latency())
+        lasts, outcome, defect = self._draw(attempt, nature)
+        scheduler.note("acts", attempt.step, "attempt", attempt.number, "for", lasts, "ms")
+        execution = links.checks.attempt_starts(attempt, actor.token)
+        self._starts(attempt, lasts)
+        poisoned = (
+            not (faults.profile.calm or attempt.compensation) and nature.poison == attempt.ordinal
+        )
+        dies = poisoned or faults.happens(faults.profile.attempt_crash)
+        try:
+            scheduler.pause(int(lasts * scheduler.random.random()) if dies else lasts)
+        except Crash:  # of another actor of this process
+            self._end(attempt, execution, None)
+            raise
+        self._end(attempt, execution, None if dies else outcome)
+        if dies or fate is Fate.CRASH_AFTER:
+            links.crash(kind, "perform", "after")
+        if fate is Fate.STALL_AFTER or faults.happens(faults.profile.attempt_stall):
+            links.stall()
+        links.checks.attempt_completed(attempt.run_id, execution, alone=not actor.forked)
+        if defect is not None:
+            raise defect
+        return outcome
+
+    def _end(self, attempt: Attempt, execution: Execution, outcome: Outcome | None) -> None:
+        self._links.scheduler.note("acted", attempt.step, "attempt", attempt.number, outcome)
+        self._links.checks.attempt_ended(attempt.run_id, execution, outcome)
+
+    def _draw(self, attempt: Attempt, nature: Nature) -> tuple[int, Outcome, Defect | None]:
+        """How long the act takes, what has to be recorded, and what to raise instead."""
+        random = self._links.scheduler.random
+        serial = next(self._serials)
+        if random.random() < nature.defect:
+            defect = Defect(f"number {serial}")
+            return 1, Failed(f"the engine failed to run this step: {defect!r}"), defect
+        if random.random() < nature.shortage:
+            return 1, Deferred(f"shortage {serial}"), None
+        slow = random.random() < nature.slow
+        lasts = int(attempt.timeout * (1.1 if slow else 0.2) * random.random())
+        if lasts >= attempt.timeout:
+            return attempt.timeout, Failed(f"timeout {serial}", "timeout"), None
+        if random.random() < (nature.compensation_fails if attempt.compensation else nature.fails):
+            hopeless = random.random() < nature.hopeless
+            asked = random.random() < _RETRY_AFTER
+            pause = int(random.random() * 600_000) if asked else None
+            message = f"failure {serial} {noise(serial, self._one(_MESSAGES))}"
+            return lasts, Failed(message, None, not hopeless, pause), None
+        drawn = random.random()
+        if drawn < _HUGE_OUTPUT:
+            return lasts, Succeeded(_HUGE), None
+        if drawn > 1 - _HUGE_OUTPUT:
+            return lasts, Succeeded(b"%d%s" % (serial, _LARGE)), None
+        if drawn < _NO_OUTPUT:
+            return lasts, Succeeded(None), None
+        size = self._one(nature.sizes)  # of {"n":12,"pad":"…"} in all, in bytes
+        text = f'{{"n":{serial},"pad":"'
+        return lasts, Succeeded(f'{text}{noise(serial, size - len(text) - 2)}"}}'.encode()), None
+
+    def _one(self, options: Sequence[int]) -> int:
+        return options[int(self._links.scheduler.random.random() * len(options))]

@@ -1,0 +1,1 @@
+"""Tools for the developers of the engine: bench, bill, crash."""

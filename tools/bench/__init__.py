@@ -1,0 +1,1 @@
+"""Measurements of the embedded home and of the work on DynamoDB."""

@@ -1,0 +1,1 @@
+"""Kills the host at random moments of many runs, and checks what they left."""
