@@ -91,7 +91,7 @@ def test_an_operation_that_fails_takes_no_other_with_it(sqlite_home: SqliteHome)
     assert stored(sqlite_home.database) == {"a", "c"}
 
 
-@pytest.mark.parametrize("error", [KeyError("x"), StoreError("x")])
+@pytest.mark.parametrize("error", [KeyError("x"), StoreError("x"), ValueError("x")])
 def test_an_operation_that_refuses_leaves_the_group_together(
     sqlite_home: SqliteHome, error: Exception
 ) -> None:
@@ -120,11 +120,50 @@ def test_a_refusal_is_forgotten_when_the_group_is_written_one_by_one(
     assert stored(sqlite_home.database) == {"a"}
 
 
-def test_an_operation_that_fails_alone_leaves_nothing(sqlite_home: SqliteHome) -> None:
-    with pytest.raises(ValueError, match="x"):
-        sqlite_home.database.write(failing("a", ValueError("x")))
+ERRORS = [KeyError("x"), StoreError("x"), Unavailable("x"), ValueError("x"), TimeoutError("x")]
+
+
+def unfinished(ref: str, error: Exception) -> Callable[[sqlite3.Connection], str]:
+    """Writes by a statement of which a row is still to be fetched when it fails."""
+
+    def operation(connection: sqlite3.Connection) -> str:
+        _cursor = connection.execute(
+            "INSERT INTO projects VALUES (?, 'acme-inc', 0), (?, 'acme-inc', 0) RETURNING ref",
+            (ref, f"{ref}{ref}"),
+        )
+        raise error
+
+    return operation
+
+
+@pytest.mark.parametrize("operation", [failing, unfinished])
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+def test_an_operation_that_fails_alone_leaves_nothing(
+    sqlite_home: SqliteHome, operation: Callable[..., Any], error: Exception
+) -> None:
+    with pytest.raises(type(error)) as raised:
+        sqlite_home.database.write(operation("a", error))
+    assert raised.value is error
     assert stored(sqlite_home.database) == set()
     assert sqlite_home.database.write(put_project("b")) == "b"
+
+
+@pytest.mark.parametrize("operation", [failing, unfinished])
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+def test_an_operation_that_fails_in_a_group_leaves_nothing_but_its_neighbours(
+    sqlite_home: SqliteHome, operation: Callable[..., Any], error: Exception
+) -> None:
+    futures = together(
+        sqlite_home.database,
+        put_project("a"),
+        refusing(KeyError("y")),
+        operation("b", error),
+        put_project("c"),
+    )
+    assert [futures[0].result(), futures[3].result()] == ["a", "c"]
+    assert isinstance(futures[1].exception(), KeyError)
+    assert futures[2].exception() is error
+    assert stored(sqlite_home.database) == {"a", "c"}
 
 
 class Stubborn:

@@ -4,6 +4,7 @@ import contextlib
 import sqlite3
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -57,8 +58,8 @@ class Database:
         """Run an operation in a transaction and return its result once that is on disk.
 
         It may run more than once (never twice with effect), so it must have no effect but on the
-        connection. KeyError and StoreError are for refusing before the first statement that
-        writes; after any other exception nothing of the operation stays.
+        rows that it writes through the connection. Whatever it raises, nothing of it stays, and
+        the other operations of its group commit.
         """
         entry = _Pending(operation)
         self._pending.append(entry)
@@ -122,18 +123,21 @@ class Database:
             self._fail(batch, error)
             return True
         for entry in batch:
+            rows = connection.total_changes
             try:
                 entry.result = entry.operation(connection)
-            except (KeyError, StoreError) as error:
-                entry.error = error
             except Exception as error:  # noqa: BLE001 - whatever it is, it is its caller's
-                _roll_back(connection)
-                if len(batch) > 1:
+                self._fail([entry], error)
+                # Ends the statements it left unfinished: only then are their rows counted.
+                traceback.clear_frames(error.__traceback__)
+                # An error of SQLite's own may have ended the transaction as well.
+                if isinstance(error, sqlite3.Error) or connection.total_changes != rows:
+                    _roll_back(connection)
+                    if len(batch) == 1:
+                        return True
                     for other in batch:
                         other.error = None
                     return False
-                self._fail(batch, error)
-                return True
         try:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
