@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell_engine.core.declared.definition import ACTION_KINDS, Definition, Kind, Step
-from stepwell_engine.core.declared.structure import FIELDS
+from stepwell_engine.core.declared.definition import Definition, Kind, Step
+from stepwell_engine.core.declared.kinds import ACTION_KINDS, FIELDS
 from stepwell_engine.core.declared.validate import build, check, hide_secrets, map_secrets
 from stepwell_engine.core.values.excerpt import excerpt
 from stepwell_engine.limits import DAY, HOUR, MINUTE, SECOND

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stepwell_engine.core.declared.definition import Kind
-from stepwell_engine.core.declared.structure import FIELDS
+from stepwell_engine.core.declared.kinds import FIELDS
 from stepwell_engine.core.declared.validate import Violation, check
 from stepwell_engine.limits import MAX_VIOLATIONS
 

@@ -10,7 +10,7 @@ import pytest
 from stepwell_engine import limits
 from stepwell_engine.adapters.memory.catalog import MemoryCatalog
 from stepwell_engine.adapters.memory.runs import MemoryRuns
-from stepwell_engine.core.declared.definition import ACTION_KINDS
+from stepwell_engine.core.declared.kinds import ACTION_KINDS
 from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome, Succeeded
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.values import jsonvalue

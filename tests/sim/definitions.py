@@ -6,7 +6,8 @@ from enum import StrEnum
 from random import Random
 from typing import Any, TypeVar
 
-from stepwell_engine.core.declared.definition import ACTION_KINDS, Definition, Kind, Step
+from stepwell_engine.core.declared.definition import Definition, Kind, Step
+from stepwell_engine.core.declared.kinds import ACTION_KINDS
 
 PROJECT = "demo"
 ACTIONS = tuple(sorted(ACTION_KINDS))

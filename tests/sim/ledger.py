@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from stepwell_engine.core.declared.definition import ACTION_KINDS, Definition, Kind, Step
+from stepwell_engine.core.declared.definition import Definition, Kind, Step
+from stepwell_engine.core.declared.kinds import ACTION_KINDS
 from stepwell_engine.core.run import journal_codec
 from stepwell_engine.core.run.attempt import Deferred, Outcome
 from stepwell_engine.core.run.head import Blob, Head

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from stepwell_engine import limits
-from stepwell_engine.core.declared.definition import ACTION_KINDS, Kind, Step
+from stepwell_engine.core.declared.definition import Kind, Step
+from stepwell_engine.core.declared.kinds import ACTION_KINDS
 from stepwell_engine.core.run.attempt import Deferred, Failed, Succeeded
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.journal import Journal

@@ -5,7 +5,8 @@ from ipaddress import ip_network
 
 import pytest
 
-from stepwell_engine.core.declared.definition import ACTION_KINDS, Kind
+from stepwell_engine.core.declared.definition import Kind
+from stepwell_engine.core.declared.kinds import ACTION_KINDS
 from stepwell_engine.core.run.attempt import Deferred, Outcome
 from stepwell_engine.errors import Problem
 from stepwell_engine.settings.aws import AwsSettings

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepwell_engine.core.declared.definition import ACTION_KINDS
+from stepwell_engine.core.declared.kinds import ACTION_KINDS
 from stepwell_engine.errors import StoreError
 from stepwell_engine.service.projects.identity import Role
 from stepwell_engine.settings.embedded import Settings

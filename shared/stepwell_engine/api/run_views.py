@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from stepwell_engine.api.views import Json, Time
 from stepwell_engine.core.declared.definition import Kind
-from stepwell_engine.core.declared.structure import OPTIONAL
+from stepwell_engine.core.declared.kinds import KINDS
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.core.values import jsonvalue
@@ -232,12 +232,13 @@ def step_view(row: StepRow) -> StepView:
         came_to["parent_step_id"] = row.parent
     if record.compensation:
         came_to["compensating"] = True
+    has_attempts = "max_attempts" in KINDS[row.step.kind].fields
     return {
         "key": row.step.key,
         "kind": row.step.kind,
         "status": record.status,
         "attempt": record.attempt,
-        "max_attempts": row.step.max_attempts if "max_attempts" in OPTIONAL[row.step.kind] else 1,
+        "max_attempts": row.step.max_attempts if has_attempts else 1,
         **came_to,
         "started_at": _time(record.started_at),
         "finished_at": _time(record.finished_at),

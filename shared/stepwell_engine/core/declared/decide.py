@@ -10,8 +10,9 @@ from dataclasses import replace
 from stepwell_engine.core.declared.actions import Action, attempt_all
 from stepwell_engine.core.declared.compensate import compensate
 from stepwell_engine.core.declared.context import DecisionContext, StepDecision
-from stepwell_engine.core.declared.definition import ACTION_KINDS, Definition, Kind, Step
+from stepwell_engine.core.declared.definition import Definition, Kind, Step
 from stepwell_engine.core.declared.fanout import fanout, join
+from stepwell_engine.core.declared.kinds import ACTION_KINDS
 from stepwell_engine.core.declared.subworkflow import subworkflow
 from stepwell_engine.core.declared.waits import sleep, wait_for_signal
 from stepwell_engine.core.run.decision import ActionKey, Decision, Finish

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Kind(StrEnum):
-    """What a step does."""
+    """What a step does: each is described in `kinds`."""
 
     ENQUEUE = "enqueue"
     SQL = "sql"
@@ -20,17 +20,13 @@ class Kind(StrEnum):
     SUBWORKFLOW = "subworkflow"
 
 
-# Kinds with a side effect: the only ones allowed as fan-out children and compensations.
-ACTION_KINDS = frozenset({Kind.ENQUEUE, Kind.SQL, Kind.WEBHOOK, Kind.FUNCTION})
-
-
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step. Times in ms. `secret` is sealed text (see the Secrets port), never plain.
 
-    `ordinal` is the place in definition order, children counted after their fan-out;
-    a compensation carries the ordinal of the step that it undoes. `payload` None is null: of a
-    payload that was left out, an empty object was made.
+    `ordinal` is the number in definition order, children counted after their fan-out; a
+    compensation carries the ordinal of its step. `payload` None is null: of a payload that was
+    left out, an empty object was made.
     """
 
     ordinal: int

@@ -1,7 +1,6 @@
-"""What the value of each field of a step must be: one fault in words, or None.
+"""The fields of a step: for each what is right in words, as a check, and as JSON Schema.
 
-A check of a single value may know the step's kind (None: the kind itself is at fault; then only
-what holds for every kind is checked).
+Which kind takes which of them is in `kinds`.
 """
 
 import base64
@@ -9,23 +8,22 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
-from stepwell_engine.core.declared.definition import ACTION_KINDS, Kind
 from stepwell_engine.core.values import durations
 from stepwell_engine.core.values.excerpt import excerpt
 from stepwell_engine.core.values.jsonvalue import encode, is_deeper
 from stepwell_engine.limits import (
     DAY,
-    MAX_ACTION_TIMEOUT,
+    DEFAULT_ATTEMPTS,
     MAX_ATTEMPTS,
+    MAX_CHILDREN,
+    MAX_DURATION_TEXT,
     MAX_PAYLOAD_DEPTH,
     MAX_SECRET,
-    MAX_SIGNAL_TIMEOUT,
     MAX_SLEEP,
     MAX_STEP_PAYLOAD,
-    MAX_SUBWORKFLOW_TIMEOUT,
     MAX_TARGET,
     MIN_TIMEOUT,
     SECOND,
@@ -33,6 +31,26 @@ from stepwell_engine.limits import (
 
 RESERVED_WORKFLOW_NAMES: Final = frozenset({"app", "sync", "usage"})
 SIGNING_SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - a prefix, not a secret
+
+# What is wrong with a value, in words; None if nothing is. Before the value stands what the words
+# call it where its rules depend on the kind of step, like `target of sql`.
+Check = Callable[[str, object], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field as a kind of step takes it.
+
+    `right` says in words what to put there. `schema` is JSON Schema: every value that passes
+    `violation` fits it, but not the reverse, for it cannot count bytes. `default` is what stands
+    for a field that is left out, as in a document; None if nothing does.
+    """
+
+    right: str
+    violation: Check
+    schema: Mapping[str, Any]
+    required: bool = False
+    default: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +60,16 @@ class Name:
     pattern: re.Pattern[str]
     words: str
 
-    def violation(self, field: str, value: object) -> str | None:
-        """What is wrong with the name, with `field` as the subject; None if it fits."""
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """The same as JSON Schema."""
+        return {"type": "string", "pattern": f"^{self.pattern.pattern}$"}
+
+    def violation(self, subject: str, value: object) -> str | None:
+        """What is wrong with the name, which the words call `subject`; None if it fits."""
         if isinstance(value, str) and self.pattern.fullmatch(value):
             return None
-        return f"{field} must be {self.words} (^{self.pattern.pattern}$), not {excerpt(value)}"
+        return f"{subject} must be {self.words} (^{self.pattern.pattern}$), not {excerpt(value)}"
 
 
 KEY: Final = Name(
@@ -64,20 +87,11 @@ SIGNAL_NAME: Final = Name(
     "1 to 64 lower-case letters, digits, _, . and -, a letter or digit first",
 )
 
-_TIMEOUTS: Final[Mapping[Kind, int]] = {
-    **dict.fromkeys(ACTION_KINDS, MAX_ACTION_TIMEOUT),
-    Kind.SUBWORKFLOW: MAX_SUBWORKFLOW_TIMEOUT,
-    Kind.WAIT_FOR_SIGNAL: MAX_SIGNAL_TIMEOUT,
-}
-_TARGET_NAMES: Final[Mapping[Kind, Name]] = {
-    Kind.ENQUEUE: QUEUE_NAME,
-    Kind.FUNCTION: FUNCTION_NAME,
-    Kind.SUBWORKFLOW: WORKFLOW_NAME,
-}
+# --- target -------------------------------------------------------------------------------------
 
 
-def target(value: object, kind: Kind | None) -> str | None:
-    """Queue, function or workflow name, URL or SQL statement; at most MAX_TARGET bytes."""
+def target_violation(_subject: str, value: object) -> str | None:
+    """Check what holds for the target of every kind: text of at most MAX_TARGET bytes."""
     if not isinstance(value, str) or not value.strip():
         return f"target must be non-empty text, not {excerpt(value)}"
     size = _size(value)
@@ -85,20 +99,28 @@ def target(value: object, kind: Kind | None) -> str | None:
         return "target must be valid Unicode, but it has a lone surrogate"
     if size > MAX_TARGET:
         return f"target has {size:,} bytes, at most {MAX_TARGET:,} are allowed"
-    if kind is not None and kind in _TARGET_NAMES:
-        violation = _TARGET_NAMES[kind].violation(f"target of {kind}", value)
-        if violation is None and kind is Kind.SUBWORKFLOW and value in RESERVED_WORKFLOW_NAMES:
-            return f'target must be the name of a workflow; "{value}" is a reserved word'
-        return violation
-    if kind is Kind.WEBHOOK:
-        return _url(value)
-    if kind is Kind.SQL and "\0" in value:
-        return "target of sql has a NUL character, which no database takes: remove it"
     return None
 
 
-def _url(value: str) -> str | None:
-    right = "target of webhook must be an http or https URL with a host (https://example.com/hook)"
+def _target(
+    right: str, violation: Callable[[str, str], str | None], schema: Mapping[str, Any]
+) -> Field:
+    def checked(subject: str, value: object) -> str | None:
+        return target_violation(subject, value) or violation(subject, str(value))
+
+    text = {"type": "string", "minLength": 1, "maxLength": MAX_TARGET}
+    return Field(right, checked, {**text, **schema}, required=True)
+
+
+def _workflow_violation(subject: str, value: str) -> str | None:
+    violation = WORKFLOW_NAME.violation(subject, value)
+    if violation is None and value in RESERVED_WORKFLOW_NAMES:
+        return f'target must be the name of a workflow; "{value}" is a reserved word'
+    return violation
+
+
+def _url_violation(subject: str, value: str) -> str | None:
+    right = f"{subject} must be an http or https URL with a host (https://example.com/hook)"
     if any(letter.isspace() or not letter.isprintable() or letter in "\\<>" for letter in value):
         return (
             f"{right}, without spaces, control characters, backslashes and angle brackets, "
@@ -112,7 +134,7 @@ def _url(value: str) -> str | None:
     if parts.scheme not in ("http", "https") or not host or not _is_host(host) or port == 0:
         return f"{right}, not {excerpt(value)}"
     if "@" in parts.netloc:
-        return "target of webhook must not contain a user name or password: use secret to sign"
+        return f"{subject} must not contain a user name or password: use secret to sign"
     return None
 
 
@@ -126,8 +148,28 @@ def _is_host(host: str) -> bool:
     return bool(host.strip(".")) and not set(host) & set('[]|^%`{}"')
 
 
-def payload(value: object, _kind: Kind | None) -> str | None:
-    """Any JSON value of at most MAX_STEP_PAYLOAD bytes as compact JSON, not absurdly nested."""
+def _statement_violation(subject: str, value: str) -> str | None:
+    if "\0" in value:
+        return f"{subject} has a NUL character, which no database takes: remove it"
+    return None
+
+
+QUEUE: Final = _target("the name of a queue", QUEUE_NAME.violation, QUEUE_NAME.schema)
+FUNCTION: Final = _target("the name of a function", FUNCTION_NAME.violation, FUNCTION_NAME.schema)
+WORKFLOW: Final = _target(
+    "the name of a workflow",
+    _workflow_violation,
+    {**WORKFLOW_NAME.schema, "not": {"enum": sorted(RESERVED_WORKFLOW_NAMES)}},
+)
+URL: Final = _target(
+    "an http or https URL", _url_violation, {"pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\\<>]+$"}
+)
+STATEMENT: Final = _target("a statement", _statement_violation, {})
+
+# --- payload and secret -------------------------------------------------------------------------
+
+
+def _payload_violation(_subject: str, value: object) -> str | None:
     if is_deeper(value, MAX_PAYLOAD_DEPTH):
         return f"payload must not be nested more than {MAX_PAYLOAD_DEPTH} levels deep"
     try:
@@ -141,8 +183,8 @@ def payload(value: object, _kind: Kind | None) -> str | None:
     return None
 
 
-def secret(value: object, _kind: Kind | None) -> str | None:
-    """Non-empty text of at most MAX_SECRET bytes; `whsec_…` is base64. Never quotes the value."""
+def _secret_violation(_subject: str, value: object) -> str | None:
+    """The words never quote the value."""
     if not isinstance(value, str) or not value:
         return "secret must be non-empty text"
     size = _size(value)
@@ -163,32 +205,46 @@ def secret(value: object, _kind: Kind | None) -> str | None:
     return None
 
 
-def sealed_secret(value: object, _kind: Kind | None) -> str | None:
-    """A secret that is sealed already: its length and form are the sealer's."""
+def sealed_secret_violation(value: object) -> str | None:
+    """Check a secret that is sealed already: its length and form are the sealer's."""
     if isinstance(value, str) and value and _size(value) is not None:
         return None
     return "secret must be sealed text"
 
 
-def max_attempts(value: object, _kind: Kind | None) -> str | None:
-    """A whole number, 1 to MAX_ATTEMPTS."""
+PAYLOAD: Final = Field("any JSON value, which is what is sent", _payload_violation, {}, default={})
+CHILD_INPUT: Final = Field(
+    "any JSON value, which is the input of the child", _payload_violation, {}, default={}
+)
+SECRET: Final = Field(
+    "text that signs each request, and is never shown again",
+    _secret_violation,
+    {"type": "string", "minLength": 1, "maxLength": MAX_SECRET, "writeOnly": True},
+)
+
+# --- attempts and times -------------------------------------------------------------------------
+
+
+def _attempts_violation(_subject: str, value: object) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_ATTEMPTS:
         return None
     return f"max_attempts must be a whole number from 1 to {MAX_ATTEMPTS}, not {excerpt(value)}"
 
 
-def timeout_seconds(value: object, kind: Kind | None) -> str | None:
-    """Seconds, whole or not, from MIN_TIMEOUT to the longest that the kind allows."""
-    longest = max(_TIMEOUTS.values()) if kind is None else _TIMEOUTS[kind]
+def timeout(right: str, longest: int, default: int) -> Field:
+    """Describe `timeout_seconds`, at least MIN_TIMEOUT; `longest` and `default` in ms."""
     low, high = MIN_TIMEOUT // SECOND, longest // SECOND
-    if isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high:
-        return None
-    of = "" if kind is None else f" of {kind}"
-    return f"timeout_seconds{of} must be a number from {low} to {high}, not {excerpt(value)}"
+
+    def violation(subject: str, value: object) -> str | None:
+        if isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high:
+            return None
+        return f"{subject} must be a number from {low} to {high}, not {excerpt(value)}"
+
+    schema = {"type": "number", "minimum": low, "maximum": high}
+    return Field(right, violation, schema, default=default // SECOND)
 
 
-def sleep_for(value: object, _kind: Kind | None) -> str | None:
-    """A duration of at most MAX_SLEEP."""
+def _sleep_violation(_subject: str, value: object) -> str | None:
     try:
         length = durations.parse(value)
     except ValueError as error:
@@ -198,9 +254,55 @@ def sleep_for(value: object, _kind: Kind | None) -> str | None:
     return None
 
 
-def signal(value: object, _kind: Kind | None) -> str | None:
-    """The name of a signal."""
-    return SIGNAL_NAME.violation("signal", value)
+ATTEMPTS: Final = Field(
+    "how often the step is tried",
+    _attempts_violation,
+    {"type": "integer", "minimum": 1, "maximum": MAX_ATTEMPTS},
+    default=DEFAULT_ATTEMPTS,
+)
+SLEEP_FOR: Final = Field(
+    f"a duration of at most {MAX_SLEEP // DAY} days, like 30m",
+    _sleep_violation,
+    {
+        "anyOf": [
+            {"type": "string", "minLength": 1, "maxLength": MAX_DURATION_TEXT},
+            {"type": "number", "minimum": 1 / SECOND, "maximum": MAX_SLEEP // SECOND},
+        ],
+        "examples": ["30s", "1h30m", "PT1H", 90],
+    },
+    required=True,
+)
+SIGNAL: Final = Field(
+    "the name of the signal",
+    lambda _, value: SIGNAL_NAME.violation("signal", value),
+    SIGNAL_NAME.schema,
+    required=True,
+)
+
+# --- steps in a step ----------------------------------------------------------------------------
+
+
+def list_violation(name: str, value: object, most: int) -> str | None:
+    """Check a list of steps as a whole: its length."""
+    if not isinstance(value, list):
+        return f"{name} must be a list of 1 to {most} steps, not {excerpt(value)}"
+    if not 1 <= len(value) <= most:
+        return f"{name} must be a list of 1 to {most} steps, not of {len(value):,}"
+    return None
+
+
+# The steps inside are checked as steps: see `structure`.
+CHILDREN: Final = Field(
+    "a list of steps",
+    lambda _, value: list_violation("children", value, MAX_CHILDREN),
+    {"type": "array", "minItems": 1, "maxItems": MAX_CHILDREN},
+    required=True,
+)
+COMPENSATE: Final = Field(
+    "an action without a key, which compensates for the step if the run fails after it",
+    lambda *_: None,
+    {"type": "object"},
+)
 
 
 def _size(text: str) -> int | None:
@@ -209,16 +311,3 @@ def _size(text: str) -> int | None:
         return len(text.encode())
     except UnicodeEncodeError:
         return None
-
-
-Check = Callable[[object, Kind | None], str | None]
-
-CHECKS: Final[Mapping[str, Check]] = {
-    "target": target,
-    "payload": payload,
-    "secret": secret,
-    "max_attempts": max_attempts,
-    "timeout_seconds": timeout_seconds,
-    "sleep_for": sleep_for,
-    "signal": signal,
-}

@@ -4,40 +4,29 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Any
 
-from stepwell_engine.core.declared.definition import ACTION_KINDS, Definition, Kind, Step
-from stepwell_engine.core.declared.fields import CHECKS, KEY, sealed_secret
-from stepwell_engine.core.declared.structure import (
-    ALLOWED,
+from stepwell_engine.core.declared.definition import Definition, Kind, Step
+from stepwell_engine.core.declared.fields import KEY, list_violation, sealed_secret_violation
+from stepwell_engine.core.declared.kinds import (
     FIELDS,
+    KINDS,
     NOT_IN_COMPENSATION,
-    OPTIONAL,
-    REQUIRED,
-    Place,
+    OF_ANY_KIND,
     Role,
-    places,
+    kinds_of,
 )
+from stepwell_engine.core.declared.structure import DocumentStep, walk_steps
 from stepwell_engine.core.values import durations
 from stepwell_engine.core.values.excerpt import excerpt
 from stepwell_engine.core.values.jsonvalue import encode
 from stepwell_engine.limits import (
-    DEFAULT_ACTION_TIMEOUT,
     DEFAULT_ATTEMPTS,
-    DEFAULT_SIGNAL_TIMEOUT,
-    DEFAULT_SUBWORKFLOW_TIMEOUT,
-    MAX_CHILDREN,
     MAX_DEFINITION,
     MAX_STEPS,
     MAX_VIOLATIONS,
     SECOND,
 )
-
-_DEFAULT_TIMEOUTS: Final[Mapping[Kind, int]] = {
-    **dict.fromkeys(ACTION_KINDS, DEFAULT_ACTION_TIMEOUT),
-    Kind.SUBWORKFLOW: DEFAULT_SUBWORKFLOW_TIMEOUT,
-    Kind.WAIT_FOR_SIGNAL: DEFAULT_SIGNAL_TIMEOUT,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +68,14 @@ def _violations(document: object, workflow: str, sealed: bool) -> Iterator[Viola
             )
     if not isinstance(document.get("enabled", True), bool):
         yield Violation(None, f"enabled must be true or false, not {excerpt(document['enabled'])}")
-    violation = _list_violation("steps", document.get("steps"), MAX_STEPS)
+    violation = list_violation("steps", document.get("steps"), MAX_STEPS)
     if violation:
         yield Violation(None, violation)
     keys: dict[str, str] = {}
-    for place in places(document):
-        for message in chain(_step(place, workflow, sealed), _repeated(place, keys)):
-            yield Violation(place.label, message)
-    yield from _pairs([place for place in places(document) if place.role is Role.TOP])
+    for step in walk_steps(document):
+        for message in chain(_step(step, workflow, sealed), _repeated(step, keys)):
+            yield Violation(step.label, message)
+    yield from _pairs([step for step in walk_steps(document) if step.role is Role.TOP])
 
 
 def _whole_size(document: object, sealed: bool, faulty: bool) -> Iterator[Violation]:
@@ -104,71 +93,61 @@ def _whole_size(document: object, sealed: bool, faulty: bool) -> Iterator[Violat
         )
 
 
-def _list_violation(name: str, value: object, most: int) -> str | None:
-    if not isinstance(value, list):
-        return f"{name} must be a list of 1 to {most} steps, not {excerpt(value)}"
-    if not 1 <= len(value) <= most:
-        return f"{name} must be a list of 1 to {most} steps, not of {len(value):,}"
-    return None
-
-
-def _step(place: Place, workflow: str, sealed: bool) -> Iterator[str]:
-    step = place.step
-    if not isinstance(step, dict):
-        yield f"a {place.role.value} must be an object, not {excerpt(step)}"
+def _step(step: DocumentStep, workflow: str, sealed: bool) -> Iterator[str]:
+    body = step.body
+    if not isinstance(body, dict):
+        yield f"a {step.role.value} must be an object, not {excerpt(body)}"
         return
-    kind = place.kind()
-    if place.role is not Role.COMPENSATION:
+    kind = step.kind()
+    if step.role is not Role.COMPENSATION:
         key_violation = (
-            KEY.violation("key", step["key"]) if "key" in step else f"key is missing: {KEY.words}"
+            KEY.violation("key", body["key"]) if "key" in body else f"key is missing: {KEY.words}"
         )
         if key_violation:
             yield key_violation
     if kind is None:
-        yield _kind_violation(place)
+        yield _kind_violation(step)
     else:
-        for name, right in REQUIRED[kind].items():
-            if name not in step:
-                yield f"{kind} needs {name}: {right}"
-    for name, value in step.items():
-        message = _field(place, kind, name, value, sealed)
+        for name, field in KINDS[kind].fields.items():
+            if field.required and name not in body:
+                yield f"{kind} needs {name}: {field.right}"
+    for name, value in body.items():
+        message = _field(step, kind, name, value, sealed)
         if message:
             yield message
-    if kind is Kind.SUBWORKFLOW and step.get("target") == workflow:
+    if kind is Kind.SUBWORKFLOW and body.get("target") == workflow:
         yield f'target must be another workflow: "{workflow}" may not start itself'
 
 
-def _kind_violation(place: Place) -> str:
-    allowed = ", ".join(kind for kind in Kind if kind in ALLOWED[place.role])
-    if "kind" not in place.step:
-        return f"kind is missing: a {place.role.value} is one of {allowed}"
-    given = excerpt(place.step["kind"])
-    return f"kind of a {place.role.value} must be one of {allowed}, not {given}"
+def _kind_violation(step: DocumentStep) -> str:
+    allowed = ", ".join(kinds_of(step.role))
+    if "kind" not in step.body:
+        return f"kind is missing: a {step.role.value} is one of {allowed}"
+    given = excerpt(step.body["kind"])
+    return f"kind of a {step.role.value} must be one of {allowed}, not {given}"
 
 
 def _field(
-    place: Place, kind: Kind | None, name: object, value: object, sealed: bool
+    step: DocumentStep, kind: Kind | None, name: object, value: object, sealed: bool
 ) -> str | None:
-    """What is wrong with one field, its place included; `kind` None if that is wrong itself."""
+    """What is wrong with one field, in its role too; `kind` None if that is wrong itself."""
     if name == "secret_set":
         return "secret_set only shows that there is a secret: send the secret itself instead"
     if not isinstance(name, str) or name not in FIELDS:
         return f"unknown field {excerpt(name)}: a step has {', '.join(FIELDS)}"
-    if place.role is Role.COMPENSATION and name in NOT_IN_COMPENSATION:
+    if step.role is Role.COMPENSATION and name in NOT_IN_COMPENSATION:
         return f"a compensation may not have {name}: remove it"
-    if name == "children" and place.role is Role.CHILD:
+    if name == "children" and step.role is Role.CHILD:
         return "a fan-out child may not have children: they nest one level only"
     if name in ("key", "kind"):
         return None
-    if kind is not None and name not in OPTIONAL[kind]:
+    if kind is not None and name not in KINDS[kind].fields:
         return _unused(kind, name)
-    if name == "children":
-        return _list_violation("children", value, MAX_CHILDREN)
-    if name == "compensate":
-        return None  # a place of its own
     if name == "secret" and sealed:
-        return sealed_secret(value, kind)
-    return CHECKS[name](value, kind)
+        return sealed_secret_violation(value)
+    if kind is None:
+        return OF_ANY_KIND[name].violation(name, value)
+    return KINDS[kind].fields[name].violation(f"{name} of {kind}", value)
 
 
 def _unused(kind: Kind, name: str) -> str:
@@ -176,31 +155,31 @@ def _unused(kind: Kind, name: str) -> str:
         return f"{kind} may not have children: only a fanout has"
     if name == "compensate":
         return f"{kind} may not have compensate: it has nothing to undo"
-    takes = ", ".join(field for field in FIELDS if field in OPTIONAL[kind]) or "key and kind alone"
+    takes = ", ".join(KINDS[kind].fields) or "key and kind alone"
     return f"{kind} does not use {name} (it takes {takes}): remove it"
 
 
-def _repeated(place: Place, keys: dict[str, str]) -> Iterator[str]:
+def _repeated(step: DocumentStep, keys: dict[str, str]) -> Iterator[str]:
     """Whether an earlier step has the key; notes it in `keys`, key to path."""
-    if place.role is Role.COMPENSATION or place.label == place.path:
+    if step.role is Role.COMPENSATION or step.label == step.path:
         return
-    first = keys.setdefault(place.label, place.path)
-    if first != place.path:
+    first = keys.setdefault(step.label, step.path)
+    if first != step.path:
         yield (
-            f"key of {place.path} is the key of {first} too: keys are unique over the whole "
+            f"key of {step.path} is the key of {first} too: keys are unique over the whole "
             "definition, children included"
         )
 
 
-def _pairs(tops: list[Place]) -> Iterator[Violation]:
-    kinds = [place.kind() for place in tops]
-    for place, before, kind, after in zip(
+def _pairs(tops: list[DocumentStep]) -> Iterator[Violation]:
+    kinds = [step.kind() for step in tops]
+    for step, before, kind, after in zip(
         tops, [None, *kinds], kinds, [*kinds[1:], None], strict=False
     ):
         if kind is Kind.FANOUT and after is not Kind.JOIN:
-            yield Violation(place.label, "a fanout must be followed at once by its join")
+            yield Violation(step.label, "a fanout must be followed at once by its join")
         if kind is Kind.JOIN and before is not Kind.FANOUT:
-            yield Violation(place.label, "a join must stand right after its fanout")
+            yield Violation(step.label, "a join must stand right after its fanout")
 
 
 def build(document: Any, project: str, workflow: str, version: int) -> Definition:
@@ -225,19 +204,19 @@ def _built(
 ) -> Step:
     kind = Kind(body["kind"])
     key = body["key"] if key is None else key
-    seconds = body.get("timeout_seconds")
-    compensation = body.get("compensate")
+    given = {name: body.get(name, field.default) for name, field in KINDS[kind].fields.items()}
+    compensation = given.get("compensate")
     return Step(
         ordinal=ordinal,
         key=key,
         kind=kind,
-        target=body.get("target"),
-        payload=body.get("payload", {}) if "payload" in OPTIONAL[kind] else None,
-        secret=body.get("secret"),
-        max_attempts=body.get("max_attempts", DEFAULT_ATTEMPTS),
-        timeout=_DEFAULT_TIMEOUTS.get(kind, 0) if seconds is None else round(seconds * SECOND),
-        sleep_for=durations.parse(body["sleep_for"]) if "sleep_for" in body else 0,
-        signal=body.get("signal"),
+        target=given.get("target"),
+        payload=given.get("payload"),
+        secret=given.get("secret"),
+        max_attempts=given.get("max_attempts", DEFAULT_ATTEMPTS),
+        timeout=round(given.get("timeout_seconds", 0) * SECOND),
+        sleep_for=durations.parse(given["sleep_for"]) if "sleep_for" in given else 0,
+        signal=given.get("signal"),
         children=children,
         compensate=None
         if compensation is None
@@ -248,16 +227,16 @@ def _built(
 def map_secrets(document: Any, change: Callable[[str], str]) -> Any:
     """A deep copy of a valid document with `change` applied to every secret."""
     copied = copy.deepcopy(document)
-    for place in places(copied):
-        if "secret" in place.step:
-            place.step["secret"] = change(place.step["secret"])
+    for step in walk_steps(copied):
+        if "secret" in step.body:
+            step.body["secret"] = change(step.body["secret"])
     return copied
 
 
 def hide_secrets(document: Any) -> Any:
     """A deep copy of a valid document where `"secret_set": true` stands for every secret."""
     copied = copy.deepcopy(document)
-    for place in places(copied):
-        if place.step.pop("secret", None) is not None:
-            place.step["secret_set"] = True
+    for step in walk_steps(copied):
+        if step.body.pop("secret", None) is not None:
+            step.body["secret_set"] = True
     return copied

@@ -8,9 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from stepwell_engine import limits
-from stepwell_engine.core.declared.definition import Kind
-from stepwell_engine.core.declared.fields import FUNCTION_NAME, QUEUE_NAME, Name
-from stepwell_engine.core.declared.fields import target as target_violation
+from stepwell_engine.core.declared.fields import FUNCTION_NAME, QUEUE_NAME, URL, Name
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.core.values.excerpt import excerpt
 from stepwell_engine.errors import Problem
@@ -195,7 +193,7 @@ def _check_range(field: str, value: int, most: int) -> None:
 
 
 def _url_violation(value: Any) -> str | None:
-    if target_violation(value, Kind.WEBHOOK) is None:
+    if URL.violation("url", value) is None:
         return None
     return (
         "url must be an http or https URL with a host (https://example.com/function), without "

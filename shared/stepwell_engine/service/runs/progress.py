@@ -11,7 +11,8 @@ from typing import Literal
 
 from stepwell_engine.core.declared.actions import Action, at_once, by_due_time
 from stepwell_engine.core.declared.compensate import ALL_COMPENSATED, compensations
-from stepwell_engine.core.declared.definition import ACTION_KINDS, Definition, Kind, Step
+from stepwell_engine.core.declared.definition import Definition, Kind, Step
+from stepwell_engine.core.declared.kinds import ACTION_KINDS
 from stepwell_engine.core.run.decision import ActionKey
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.journal import Journal

@@ -5,8 +5,8 @@ from typing import Final
 
 from stepwell_engine import limits
 from stepwell_engine.core.declared.actions import Action
-from stepwell_engine.core.declared.definition import ACTION_KINDS, Kind, Step
-from stepwell_engine.core.run.records import Record
+from stepwell_engine.core.declared.definition import Kind
+from stepwell_engine.core.declared.kinds import ACTION_KINDS, KINDS
 from stepwell_engine.core.run.status import StepStatus
 from stepwell_engine.service.runs.progress import Progress, iso
 
@@ -60,23 +60,12 @@ def _standing(run: Progress) -> str:
     if step is None or step.kind in ACTION_KINDS or step.kind is Kind.JOIN:
         return f"{'ending' if run.held else 'waiting for a worker to end it'}{_losses(run)}"
     record = run.records.get((step.ordinal, False))
-    if record is None or record.next_at is None or record.next_at <= run.now:
+    waits_for = KINDS[step.kind].waits_for
+    if record is None or record.next_at is None or record.next_at <= run.now or waits_for is None:
         going_on = "going on" if run.held else "waiting for a worker to go on"
         return f"{going_on} at step {step.key}{_losses(run)}"
-    if record.status is StepStatus.PENDING:
-        return f'starting run {record.child} of workflow "{step.target}"{_losses(run)}'
-    return _waiting(step, record, iso(record.next_at))
-
-
-def _waiting(step: Step, record: Record, at: str) -> str:
-    if step.kind is Kind.SLEEP:
-        return f"sleeping until {at}"
-    if step.kind is Kind.WAIT_FOR_SIGNAL:
-        return f'waiting for the signal "{step.signal}", until {at}'
-    if record.status is StepStatus.RETRYING:
-        tries = f"attempt {record.attempt + 1} of {step.max_attempts}"
-        return f"retrying step {step.key} at {at}, {tries}"
-    return f'waiting for run {record.child} of workflow "{step.target}", until {at}'
+    losses = _losses(run) if record.status is StepStatus.PENDING else ""
+    return waits_for(step, record, iso(record.next_at)) + losses
 
 
 def _names(run: Progress, actions: Sequence[Action]) -> str:
