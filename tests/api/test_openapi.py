@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from stepwell_engine import limits
+from stepwell_engine.api.problems import ProblemView
 from stepwell_engine.api.routes import ROUTES
-from stepwell_engine.api.views import ProblemView
 from stepwell_engine.errors import PROBLEM_STATUS
 from tests.api.events import event
 from tests.api.home import Home

@@ -12,9 +12,9 @@ import pytest
 from pydantic import BaseModel
 
 from stepwell_engine import limits
-from stepwell_engine.api.requests import checked
 from stepwell_engine.api.routes import ROUTES
 from stepwell_engine.api.routing import Route
+from stepwell_engine.api.validation import checked
 from stepwell_engine.core.declared import fields
 from stepwell_engine.core.declared.validate import check
 from tests.arch.sources import ROOT, tracked

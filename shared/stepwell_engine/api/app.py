@@ -15,11 +15,12 @@ from stepwell_engine import limits
 from stepwell_engine.api import problems, routing
 from stepwell_engine.api.auth import admit
 from stepwell_engine.api.bodies import json_object
+from stepwell_engine.api.models import NoQuery
 from stepwell_engine.api.replies import Reply
-from stepwell_engine.api.requests import NoQuery, checked
 from stepwell_engine.api.routes import ROUTES
 from stepwell_engine.api.routing import Route
 from stepwell_engine.api.services import Services
+from stepwell_engine.api.validation import checked
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.core.values.excerpt import excerpt
 from stepwell_engine.errors import Problem

@@ -9,7 +9,7 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, Tag
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 
-from stepwell_engine.api import views
+from stepwell_engine.api.problems import ProblemView
 from stepwell_engine.api.replies import JSON, PROBLEM_JSON
 from stepwell_engine.api.routing import Route
 from stepwell_engine.core.values import jsonvalue
@@ -107,7 +107,7 @@ def _responses(route: Route) -> Any:
     for status, codes in sorted(_problems(route).items()):
         answers[status] = {
             "description": f"Problem: {', '.join(codes)}.",
-            "content": {PROBLEM_JSON: {"model": views.ProblemView}},
+            "content": {PROBLEM_JSON: {"model": ProblemView}},
         }
     return answers
 

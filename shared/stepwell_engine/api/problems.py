@@ -1,7 +1,9 @@
 """Errors as RFC 9457 problem documents."""
 
 import logging
-from typing import Any, Final
+from typing import Any, Final, NotRequired
+
+from typing_extensions import TypedDict
 
 from stepwell_engine.api.replies import PROBLEM_JSON, Reply
 from stepwell_engine.core.values.excerpt import excerpt
@@ -10,6 +12,18 @@ from stepwell_engine.errors import PROBLEM_STATUS, NewerFormat, Problem, Unavail
 log = logging.getLogger(__name__)
 
 _RETRY_AFTER: Final = "1"  # seconds
+
+
+class ProblemView(TypedDict):
+    """An error (RFC 9457). `code` is stable; some codes have further members."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    errors: NotRequired[list[dict[str, str]]]
+    violations: NotRequired[list[dict[str, str | None]]]
 
 
 def reply(problem: Problem, **headers: str) -> Reply:

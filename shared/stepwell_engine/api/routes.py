@@ -3,14 +3,14 @@
 from functools import cache
 from typing import Any, Final
 
-from stepwell_engine.api import messages_routes as messages
-from stepwell_engine.api import meta_routes as meta
-from stepwell_engine.api import resources_routes as resources
-from stepwell_engine.api import runs_routes as runs
-from stepwell_engine.api import workflows_routes as workflows
+from stepwell_engine.api.messages import routes as messages
+from stepwell_engine.api.meta import routes as meta
 from stepwell_engine.api.replies import Reply
+from stepwell_engine.api.resources import routes as resources
 from stepwell_engine.api.routing import Routes
+from stepwell_engine.api.runs import routes as runs
 from stepwell_engine.api.services import Services
+from stepwell_engine.api.workflows import routes as workflows
 
 _SHOWN: Final = Routes("meta", "/v1")
 

@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from stepwell_engine.api import views
+from stepwell_engine.api.models import Page
 from stepwell_engine.api.replies import Reply
-from stepwell_engine.api.requests import Page, PutDatabase, PutFunction, PutQueue
+from stepwell_engine.api.resources import views
+from stepwell_engine.api.resources.models import PutDatabase, PutFunction, PutQueue
 from stepwell_engine.api.routing import Routes
 from stepwell_engine.api.services import Services
 from stepwell_engine.errors import Problem

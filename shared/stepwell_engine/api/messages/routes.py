@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from stepwell_engine.api import views
+from stepwell_engine.api.messages import views
+from stepwell_engine.api.messages.models import MessagePage, ReceiveMessages, SendMessage
 from stepwell_engine.api.replies import Reply
-from stepwell_engine.api.requests import MessagePage, ReceiveMessages, SendMessage
 from stepwell_engine.api.routing import Routes
 from stepwell_engine.api.services import Services
 from stepwell_engine.core.values import jsonvalue

@@ -1,11 +1,11 @@
-"""What the API shows of runs, as JSON values."""
+"""What the API shows of runs, their steps and signals."""
 
 from typing import Annotated, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from stepwell_engine.api.views import Json, Time
+from stepwell_engine.api.models import Json, Time
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.declared.kinds import KINDS
 from stepwell_engine.core.run.head import Head

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from stepwell_engine.api import views
+from stepwell_engine.api.meta import views
 from stepwell_engine.api.replies import Reply
 from stepwell_engine.api.routing import Routes
 from stepwell_engine.api.services import Services

@@ -2,10 +2,11 @@
 
 from typing import Final
 
-from stepwell_engine.api import run_views as views
+from stepwell_engine.api.models import NoBody, Page
 from stepwell_engine.api.replies import Reply
-from stepwell_engine.api.requests import Cancel, NoBody, Page, RunPage, SendSignal, StartRun, Wait
 from stepwell_engine.api.routing import Routes
+from stepwell_engine.api.runs import views
+from stepwell_engine.api.runs.models import Cancel, RunPage, SendSignal, StartRun, Wait
 from stepwell_engine.api.services import Services
 from stepwell_engine.api.times import instant
 from stepwell_engine.core.values import jsonvalue

@@ -3,11 +3,12 @@
 import re
 from typing import Final
 
-from stepwell_engine.api import views
+from stepwell_engine.api.models import Page
 from stepwell_engine.api.replies import Reply
-from stepwell_engine.api.requests import DefinitionBody, Page, Publish, SetEnabled
 from stepwell_engine.api.routing import Routes
 from stepwell_engine.api.services import Services
+from stepwell_engine.api.workflows import views
+from stepwell_engine.api.workflows.models import DefinitionBody, Publish, SetEnabled
 from stepwell_engine.core.values.excerpt import excerpt
 from stepwell_engine.errors import Problem
 from stepwell_engine.service.projects.identity import Permission

@@ -1,0 +1,1 @@
+"""The routes of the messages of queues, with their requests and answers."""

@@ -1,0 +1,1 @@
+"""The routes of queues, functions and the database, with their requests and answers."""

@@ -1,0 +1,1 @@
+"""The routes of runs, with their requests and answers."""

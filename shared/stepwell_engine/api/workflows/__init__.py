@@ -1,0 +1,1 @@
+"""The routes of workflows, with their requests and answers."""
