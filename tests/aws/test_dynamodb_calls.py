@@ -22,6 +22,8 @@ from stepwell_engine.adapters.dynamodb.client import (
     connect,
 )
 from stepwell_engine.errors import StoreError, Unavailable
+from stepwell_engine.limits import CLOCK_MARGIN, LEASE, SECOND
+from stepwell_engine.service.retry_unavailable import retry_unavailable
 
 KEY = {"r": {"S": "a"}}
 URL = "https://dynamodb.eu-west-1.amazonaws.com"
@@ -271,3 +273,36 @@ def test_the_client_repeats_nothing_by_itself_and_gives_up_in_time() -> None:
     config = connect("eu-west-1").meta.config
     assert config.retries == {"mode": "standard", "total_max_attempts": 1}
     assert (config.connect_timeout, config.read_timeout) == (2, 5)
+
+
+class Hanging(Script):
+    """A client whose every call fails: throttled, or without an answer for as long as it waits."""
+
+    def __init__(self, clock: Clock, throttled: Callable[[], bool]) -> None:
+        super().__init__(None)
+        self._clock = clock
+        self._throttled = throttled
+
+    def _next(self, arguments: dict[str, Any]) -> Any:
+        if self._throttled():
+            raise failed("ThrottlingException")
+        config = connect("eu-west-1").meta.config
+        self._clock.sleep(SECOND * (config.connect_timeout + config.read_timeout))
+        raise ReadTimeoutError(endpoint_url=URL)
+
+
+@pytest.mark.parametrize(
+    "throttled",
+    [lambda _: True, lambda _: False, lambda now: now % 12_000 < PATIENCE - 1_000],
+    ids=["throttled", "silent", "first the one and then the other"],
+)
+def test_a_worker_that_tries_a_call_again_and_again_knows_its_end_within_the_lease(
+    throttled: Callable[[int], bool],
+) -> None:
+    clock = Clock()
+    database = DynamoDB(
+        cast(Any, Hanging(clock, lambda: throttled(clock.now()))), clock, lambda: 1.0
+    )
+    with pytest.raises(Unavailable):
+        retry_unavailable(clock, lambda: update(database))
+    assert clock.now() < LEASE - CLOCK_MARGIN

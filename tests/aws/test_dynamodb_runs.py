@@ -104,22 +104,30 @@ def test_a_blob_is_cut_into_chunks(home: DynamoHome, size: int, items: int) -> N
     assert home.runs.blob(RUN, "input") == data
 
 
-def test_a_blob_is_not_there_before_all_of_its_chunks_are(home: DynamoHome) -> None:
+@pytest.mark.parametrize("written", range(3))
+def test_a_blob_is_not_there_before_all_of_its_chunks_are(home: DynamoHome, written: int) -> None:
     class Stops(DynamoDB):
+        """Takes so many items."""
+
+        left = written
+
         def put(self, table: str, item: Item, condition: str | None = None) -> Rejected | None:
-            if item["k"]["S"] == "page":
+            if not self.left:
                 raise Unavailable("gone")
+            self.left -= 1
             return super().put(table, item, condition)
 
+    data = bytes(2 * CHUNK + 1)
     put(home.runs, held())
     runs = DynamoRuns(Stops(client(), SystemClock()), RUNS)
-    commit = replace(COMMIT, blobs=(Blob("page", bytes(CHUNK + 1)),))
+    commit = replace(COMMIT, blobs=(Blob("page", data),))
     with pytest.raises(Unavailable):
         runs.commit(commit)
+    assert len(home.items(RUNS)) == 1 + written
     assert home.runs.blob(RUN, "page") is None
     assert home.runs.get(RUN) == held()
     assert isinstance(home.runs.commit(commit), Done)
-    assert home.runs.blob(RUN, "page") == bytes(CHUNK + 1)
+    assert home.runs.blob(RUN, "page") == data
 
 
 def test_an_input_is_never_overwritten(home: DynamoHome) -> None:

@@ -12,16 +12,18 @@ from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 
 from functions.executor import batch
 from functions.executor.batch import MARGIN, THREADS
-from stepwell_engine.adapters.aws_clients import CONNECTIONS
+from stepwell_engine.adapters.dynamodb.client import connect
 from stepwell_engine.adapters.process.counters import Counters
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.run.attempt import Attempt, Outcome
 from stepwell_engine.errors import Unavailable
-from stepwell_engine.limits import CHILDREN_AT_ONCE, LEASE, MINUTE
-from tests.aws.installation import HINTS, waiting
+from stepwell_engine.limits import CHILDREN_AT_ONCE, LEASE, MINUTE, SECOND
+from stepwell_engine.service.retry_unavailable import retry_unavailable
+from tests.aws.installation import HINTS, clients, waiting
 from tests.scenarios.aws import AwsHome
 from tests.scenarios.homes import StoryClock
 from tests.scenarios.receiver import Receiver, Reply, receiving
+from tools.moto_home import REGION
 
 STEP = {"key": "say", "kind": "enqueue", "target": "emails"}
 
@@ -179,6 +181,23 @@ def test_an_act_that_could_outlast_the_executor_is_left_to_the_next_one(
     assert home.run("order", run_id)["status"] == "succeeded"
 
 
+def test_an_outcome_of_the_last_moment_is_tried_to_be_recorded_as_often_as_any() -> None:
+    home = FakeHome(None)
+    ends = home.clock.at + 900_000
+
+    def silent() -> None:
+        home.clock.at += SECOND * connect(REGION).meta.config.read_timeout
+        raise Unavailable("no answer")
+
+    def run(_: str, __: str, budget: int, hard: bool) -> None:
+        home.clock.at += budget  # an act takes all the time that there is
+        retry_unavailable(home.clock, silent)
+
+    home.run = run
+    assert failed(home, event(hint("run-0")), left=900_000) == ["0"]
+    assert home.clock.at <= ends
+
+
 def test_a_new_executor_has_time_for_the_longest_act() -> None:
     assert 900_000 - MARGIN > 600_000 + 2 * MARGIN
 
@@ -244,8 +263,12 @@ def test_a_doubled_hint_does_nothing_twice(home: AwsHome) -> None:
     assert len(home.messages("emails")) == 1
 
 
-def test_a_batch_of_fanouts_has_a_connection_for_everything_that_goes_on_at_once() -> None:
-    assert THREADS * (1 + CHILDREN_AT_ONCE) <= CONNECTIONS
+@pytest.mark.parametrize("service", ["dynamodb", "sqs"])
+def test_a_batch_of_fanouts_has_a_connection_for_everything_that_goes_on_at_once(
+    service: str,
+) -> None:
+    client = connect(REGION) if service == "dynamodb" else clients().get(service, attempts=1)
+    assert client.meta.config.max_pool_connections >= THREADS * (1 + CHILDREN_AT_ONCE)
 
 
 def test_attempts_are_counted(home: AwsHome, receiver: Receiver) -> None:

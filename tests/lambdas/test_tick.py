@@ -3,18 +3,23 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from functions.tick import sweep
 from functions.tick.sweep import MARGIN, MOST_TURNS
-from stepwell_engine.limits import HOUR
+from stepwell_engine.adapters.dynamodb.client import connect
+from stepwell_engine.adapters.process.counters import Counters
+from stepwell_engine.limits import HOUR, SECOND
 from stepwell_engine.service.worker import sweep as service
+from stepwell_engine.service.worker.sweep import Swept
 from stepwell_engine.wiring.aws import CAPABILITIES
 from tests.aws.installation import HINTS, endpoint, waiting
 from tests.aws.lambda_api import LambdaApi, Result, serving
 from tests.scenarios.aws import AwsHome
+from tests.scenarios.homes import StoryClock
+from tools.moto_home import REGION
 
 ARN = "arn:aws:lambda:eu-west-1:123456789012:function:stepwell-test-tick"
 PAGE = 12  # instead of 100
@@ -126,3 +131,35 @@ def test_a_tick_that_cannot_have_another_go_on_says_so(home: AwsHome, api: Lambd
     start(home, RUNS)
     sweep.run(home.home, {}, Context(MARGIN))
     assert home.home.counters.take() == {"HintsSent": PAGE, "TicksCutShort": 1}
+
+
+class SlowHome:
+    """A home whose every call of AWS takes as long as one may. The engine has all its time."""
+
+    def __init__(self) -> None:
+        self.clock = StoryClock()
+        self.counters = Counters()
+        self.engine = self
+        self.sweep = self
+
+    def _call(self) -> None:
+        self.clock.at += SECOND * connect(REGION).meta.config.read_timeout
+
+    def tick(self, cursor: str | None, budget: int) -> Swept:
+        self.clock.at += budget
+        self._call()
+        return Swept(hints=1, overdue=0, cursor="more")
+
+    def flush(self) -> None:
+        self._call()
+
+    def invoke_later(self, function: str, body: bytes) -> bool:
+        self._call()
+        return True
+
+
+def test_a_tick_whose_time_is_up_has_enough_of_it_left_to_have_another_go_on() -> None:
+    home = SlowHome()
+    ends = home.clock.at + 60_000
+    sweep.run(cast(Any, home), {}, Context(60_000))
+    assert home.clock.at <= ends

@@ -9,7 +9,7 @@ from stepwell_engine.core.declared.definition import Definition, Kind, Step
 from stepwell_engine.core.run.attempt import Attempt
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.status import Status, StepStatus
-from stepwell_engine.errors import NewerFormat, Problem
+from stepwell_engine.errors import NewerFormat, Problem, StoreError, Unavailable
 from stepwell_engine.ports import Done
 from stepwell_engine.service.worker.sweep import Sweep
 from tests.service.world import START, World, void
@@ -291,6 +291,29 @@ def test_a_run_of_a_newer_definition_format_is_put_back_untouched() -> None:
     head = world.turn(run_id)
     assert (head.status, head.lease_token, head.journal) == (Status.PENDING, None, b"")
     assert head.wake_at == START + limits.LEASE
+
+
+@pytest.mark.parametrize("error", [Unavailable("no answer"), StoreError("not allowed")])
+def test_a_run_whose_definition_cannot_be_read_now_is_put_back_untouched(error: StoreError) -> None:
+    """Kept until its lease is over, it would wait for that, and count a worker as lost."""
+    world = two_actions()
+    run_id = world.start()
+    before = world.head(run_id)
+
+    def silent(project: str, workflow: str, version: int) -> Definition:
+        raise error
+
+    load, world.load = world.load, silent  # type: ignore[method-assign]
+    with pytest.raises(type(error), match=str(error)):
+        world.turn(run_id)
+    head = world.head(run_id)
+    assert (head.status, head.lease_token, head.journal) == (before.status, None, before.journal)
+    assert head.ready_at == head.wake_at == world.clock.at
+    world.load = load  # type: ignore[method-assign]
+    seen: list[int] = []
+    world.during = lambda _: seen.append(world.head(run_id).lost_leases)
+    assert world.turn(run_id).status is Status.SUCCEEDED
+    assert seen == [0, 0]
 
 
 def test_a_head_of_a_newer_format_is_left_alone() -> None:

@@ -7,11 +7,13 @@ import pytest
 
 from stepwell_engine import limits
 from stepwell_engine.core.declared.definition import Kind, Step
-from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome, Succeeded
+from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Outcome, Succeeded
 from stepwell_engine.core.run.records import Joined
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.service.runs.records import RunReader
 from tests.service.world import World, void
+
+DEFERRED = Deferred("too many open files")
 
 
 def compensation(ordinal: int, key: str) -> Step:
@@ -310,6 +312,46 @@ def test_of_several_children_the_one_that_was_tried_is_to_blame_for_lost_workers
     found = statuses(world, run_id)
     assert (found["s1"], found["s2"]) == (StepStatus.SUCCEEDED, StepStatus.FAILED)
     assert world.head(run_id).status is Status.FAILED
+
+
+def test_of_children_that_are_due_the_one_whose_turn_it_is_is_to_blame() -> None:
+    """Not the first of the definition: a worker that comes back tries what was due first."""
+    patient = tuple(replace(child, max_attempts=5) for child in fan(2)[0].children)
+    world = World(replace(fan(2)[0], children=patient), fan(2)[1])
+    script = Script(world)
+    # Due after 2 + 4 s the one, after 2 + 2 s the other.
+    script.outcomes = {"s1": [Failed("busy"), Failed("busy")], "s2": [Failed("busy"), DEFERRED]}
+    run_id = world.start()
+    for _ in range(2):
+        world.clock.at = max(world.clock.at, world.turn(run_id).ready_at)
+    world.clock.at += limits.MINUTE
+    world.during = lambda attempt: die() if attempt.step == "s2" else None
+    assert crash(world, run_id) == limits.MAX_LOST_LEASES
+    records = {record.ordinal: record for record in world.journal(run_id).records}
+    assert (records[1].status, records[2].code) == (StepStatus.CANCELLED, "worker_lost")
+
+
+def test_of_compensations_that_are_due_the_one_whose_turn_it_is_is_to_blame() -> None:
+    patient = tuple(
+        replace(child, compensate=replace(compensation(child.ordinal, child.key), max_attempts=5))
+        for child in fan(2)[0].children
+    )
+    world = World(replace(fan(2)[0], children=patient), fan(2)[1], action(4))
+    script = Script(world)
+    script.outcomes = {
+        "s4": [Failed("no")] * 2,
+        "compensate:s1": [Failed("busy")] * 2,
+        "compensate:s2": [Failed("busy"), DEFERRED],
+    }
+    run_id = world.start()
+    while script.seen.count("compensate:s2") < 2:
+        world.clock.at = max(world.clock.at, world.turn(run_id).ready_at)
+    world.clock.at += limits.MINUTE
+    world.during = lambda attempt: die() if attempt.step == "compensate:s2" else None
+    assert crash(world, run_id) == limits.MAX_LOST_LEASES
+    found = statuses(world, run_id)
+    assert found["compensate:s2"] is StepStatus.FAILED
+    assert found.get("compensate:s1") is not StepStatus.FAILED
 
 
 class SlowFirst:

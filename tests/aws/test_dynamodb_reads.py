@@ -1,0 +1,116 @@
+"""What must be read as it stands, on a DynamoDB whose other reads lag behind every write."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import pytest
+
+from stepwell_engine.adapters.dynamodb.blobs import CHUNK
+from stepwell_engine.adapters.dynamodb.catalog import DynamoCatalog
+from stepwell_engine.adapters.dynamodb.client import DynamoDB
+from stepwell_engine.adapters.dynamodb.runs import DynamoRuns
+from stepwell_engine.adapters.process.system import SystemClock
+from stepwell_engine.core.run.head import Blob
+from stepwell_engine.ports import Delivered, Grant, Project, Refused, Resource
+from tests.contract.heads import NOW, RUN, a_head, put, some_message
+from tools.moto_home import CONTROL, RUNS, SHARDS, DynamoHome, client
+
+
+class Lagging:
+    """A client whose eventually consistent reads of a table show nothing of what was written."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(client(), name)
+
+    def get_item(self, **arguments: Any) -> Any:
+        return client().get_item(**arguments) if arguments.get("ConsistentRead") else {}
+
+    def batch_get_item(self, **arguments: Any) -> Any:
+        asked = arguments["RequestItems"]
+        fresh = {name: one for name, one in asked.items() if one.get("ConsistentRead")}
+        if not fresh:
+            return {"Responses": {}, "UnprocessedKeys": {}}
+        return client().batch_get_item(RequestItems=fresh)
+
+    def query(self, **arguments: Any) -> Any:
+        """An index is behind in any case: nothing may rely on it."""
+        fresh = arguments.get("ConsistentRead") or "IndexName" in arguments
+        return client().query(**arguments) if fresh else {"Items": []}
+
+
+@pytest.fixture
+def home() -> Iterator[DynamoHome]:
+    opened = DynamoHome()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def database(home: DynamoHome) -> DynamoDB:
+    return DynamoDB(cast(Any, Lagging()), SystemClock())
+
+
+@pytest.fixture
+def runs(database: DynamoDB) -> DynamoRuns:
+    return DynamoRuns(database, RUNS, SHARDS)
+
+
+@pytest.fixture
+def catalog(database: DynamoDB) -> DynamoCatalog:
+    return DynamoCatalog(database, CONTROL)
+
+
+def test_a_head_is_read_as_it_stands(runs: DynamoRuns) -> None:
+    head = put(runs, a_head(idempotency_key="k"))
+    assert runs.get(RUN) == head
+    assert runs.by_key("shop", "order", "k") == head
+    assert runs.create(a_head("other", idempotency_key="k")) == Refused(head)
+
+
+@pytest.mark.parametrize("size", [1, CHUNK + 1, 2 * CHUNK + 1])
+def test_blobs_are_read_as_they_stand(runs: DynamoRuns, size: int) -> None:
+    stored = {name: name.encode() * size for name in ("a", "b")}
+    runs.create(a_head(), [Blob(name, data) for name, data in stored.items()])
+    assert runs.blob(RUN, "a") == stored["a"]
+    assert runs.blobs(RUN, ["a", "b", "c"]) == stored
+
+
+def test_a_delivery_sees_what_came_a_moment_before(runs: DynamoRuns) -> None:
+    put(runs, a_head())
+    body = Blob("m.1", b"x")
+    first = runs.deliver(RUN, "m", some_message(), NOW, body, key="k")
+    assert isinstance(first, Delivered)
+    assert first.head == runs.get(RUN)
+    assert runs.deliver(RUN, "other", some_message(), NOW + 7, body, key="k") == first
+    assert runs.deliver(RUN, "m", some_message(), NOW + 7, body) == first
+    runs.cancel(RUN, NOW)
+    again = runs.deliver(RUN, "other", some_message(), NOW + 7, body, key="k")
+    assert again == Delivered(runs.get(RUN), first.at)
+
+
+def test_a_definition_is_there_once_it_is_published(catalog: DynamoCatalog) -> None:
+    catalog.publish("shop", "order", b"{}", True, NOW)
+    published = catalog.publish("shop", "order", b'{"steps":[]}', True, NOW)
+    assert published.version == 2
+    reads: list[Callable[[], object]] = [
+        lambda: catalog.version("shop", "order", 2),
+        lambda: catalog.newest("shop", "order"),
+        lambda: catalog.newest_enabled("shop", "order"),
+        lambda: catalog.workflows("shop", None, 10)[0],
+    ]
+    assert [read() for read in reads] == [published] * len(reads)
+    assert catalog.set_enabled("shop", "order", False)
+    assert catalog.newest_enabled("shop", "order") is None
+
+
+def test_what_is_new_in_a_project_is_there_at_once(catalog: DynamoCatalog) -> None:
+    project = Project("shop", "local", NOW)
+    catalog.put_project(project)
+    assert catalog.project("shop") == project
+    grant = Grant("hash", "session", "local", "owner", "shop", None)
+    catalog.put_grant(grant)
+    assert catalog.grant("hash") == grant
+    resource = Resource("shop", "queue", "emails", b"{}", None, NOW)
+    catalog.put_resource(resource)
+    assert catalog.resource("shop", "queue", "emails") == resource
+    assert list(catalog.resources("shop", "queue", None, 10)) == [resource]
