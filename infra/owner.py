@@ -17,9 +17,10 @@ from infra.assembly import DeployError
 from infra.cloud import Cloud, connect
 from infra.deploy import DATA
 from infra.installation import CONTROL_TABLE, URL, BadContext, Installation, from_values
-from stepwell_engine.adapters.dynamodb.catalog import DynamoCatalog
 from stepwell_engine.adapters.dynamodb.client import DynamoDB
 from stepwell_engine.adapters.dynamodb.client import connect as connect_tables
+from stepwell_engine.adapters.dynamodb.grants import DynamoGrants
+from stepwell_engine.adapters.dynamodb.projects import DynamoProjects
 from stepwell_engine.adapters.process.system import RandomIds, SystemClock
 from stepwell_engine.errors import Problem, StoreError
 from stepwell_engine.limits import DAY
@@ -76,8 +77,10 @@ def main(arguments: Sequence[str]) -> int:
         clock = SystemClock()
         session = botocore.session.Session(profile=given.profile)
         client = connect_tables(cloud.place.region, given.endpoint, session)
-        catalog = DynamoCatalog(DynamoDB(client, clock), table)
-        identity = Identity(catalog, clock, RandomIds(clock))
+        database = DynamoDB(client, clock)
+        identity = Identity(
+            DynamoProjects(database, table), DynamoGrants(database, table), clock, RandomIds(clock)
+        )
         expires_at = clock.now() + given.days * DAY
         owner = make(cloud, installation, identity, given.organization, given.project, expires_at)
     except BadContext as error:

@@ -18,7 +18,7 @@ from local.lock import FolderInUse, locked
 from local.workers import Workers
 from stepwell_engine.errors import Problem, StoreError
 from stepwell_engine.service.projects.identity import Identity, Permission, Role
-from stepwell_engine.service.projects.resources import DATABASE, Resources
+from stepwell_engine.service.projects.resources import DATABASE, ResourceRegistry
 from stepwell_engine.settings.embedded import Settings
 from stepwell_engine.wiring.embedded import CREDENTIALS, Home, embedded
 
@@ -164,7 +164,7 @@ def _sign_in(identity: Identity, path: Path, url: str) -> Credentials:
     return found
 
 
-def _furnish(resources: Resources) -> None:
+def _furnish(resources: ResourceRegistry) -> None:
     """A project without a database has the embedded one, which starts with its first sql step."""
     try:
         resources.get(PROJECT, DATABASE, DATABASE)

@@ -10,11 +10,14 @@ from moto import mock_aws
 from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.table import Table
 
-from stepwell_engine.adapters.dynamodb.catalog import DynamoCatalog
 from stepwell_engine.adapters.dynamodb.client import DynamoDB, connect
+from stepwell_engine.adapters.dynamodb.grants import DynamoGrants
 from stepwell_engine.adapters.dynamodb.heads import key_of
 from stepwell_engine.adapters.dynamodb.models import ControlItem, HeadItem, definition
+from stepwell_engine.adapters.dynamodb.projects import DynamoProjects
+from stepwell_engine.adapters.dynamodb.resources import DynamoResources
 from stepwell_engine.adapters.dynamodb.runs import DynamoRuns
+from stepwell_engine.adapters.dynamodb.versions import DynamoVersions
 from stepwell_engine.adapters.memory.queues import MemoryQueues
 from stepwell_engine.adapters.process.system import SystemClock
 
@@ -51,7 +54,10 @@ class DynamoHome:
             table(name).items.clear()
         database = DynamoDB(client(), SystemClock())
         self.runs = DynamoRuns(database, RUNS, SHARDS)
-        self.catalog = DynamoCatalog(database, CONTROL)
+        self.projects = DynamoProjects(database, CONTROL)
+        self.grants = DynamoGrants(database, CONTROL)
+        self.versions = DynamoVersions(database, CONTROL)
+        self.resources = DynamoResources(database, CONTROL)
         self.queues = MemoryQueues()
 
     def forget(self, run_id: str) -> None:

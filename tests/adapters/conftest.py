@@ -12,7 +12,7 @@ import pytest
 from stepwell_engine.adapters.http.client import HttpClient
 from stepwell_engine.adapters.http.resolver import SystemResolver
 from stepwell_engine.adapters.http.transport import GuardedAdapter
-from stepwell_engine.adapters.memory.catalog import MemoryCatalog
+from stepwell_engine.adapters.memory.resources import MemoryResources
 from stepwell_engine.adapters.postgres.cluster import Cluster, prepare
 from stepwell_engine.adapters.postgres.local import LocalPostgres
 from stepwell_engine.adapters.runners.sql import SqlRunner
@@ -24,8 +24,8 @@ LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128")
 
 
 @pytest.fixture
-def catalog() -> MemoryCatalog:
-    return MemoryCatalog()
+def resources() -> MemoryResources:
+    return MemoryResources()
 
 
 @pytest.fixture
@@ -101,8 +101,8 @@ def dsn(postgres: LocalPostgres) -> str:
 
 
 @pytest.fixture
-def runner(catalog: MemoryCatalog, secrets: SealedSecrets, dsn: str) -> Iterator[SqlRunner]:
-    catalog.put_resource(resource("database", "database", {"embedded": True}))
-    runner = SqlRunner(catalog, secrets, lambda _: dsn)
+def runner(resources: MemoryResources, secrets: SealedSecrets, dsn: str) -> Iterator[SqlRunner]:
+    resources.put(resource("database", "database", {"embedded": True}))
+    runner = SqlRunner(resources, secrets, lambda _: dsn)
     yield runner
     runner.close()

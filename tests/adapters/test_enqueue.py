@@ -2,8 +2,8 @@
 
 import pytest
 
-from stepwell_engine.adapters.memory.catalog import MemoryCatalog
 from stepwell_engine.adapters.memory.queues import MemoryQueues
+from stepwell_engine.adapters.memory.resources import MemoryResources
 from stepwell_engine.adapters.runners.enqueue import EnqueueRunner
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.run.attempt import Failed
@@ -22,10 +22,10 @@ def queues() -> MemoryQueues:
 
 
 @pytest.fixture
-def runner(catalog: MemoryCatalog, queues: MemoryQueues) -> EnqueueRunner:
-    catalog.put_resource(resource("queue", "emails", {}))
+def runner(resources: MemoryResources, queues: MemoryQueues) -> EnqueueRunner:
+    resources.put(resource("queue", "emails", {}))
     queues.create("shop", "emails", 30_000, 5)
-    return EnqueueRunner(catalog, queues, StillClock())
+    return EnqueueRunner(resources, queues, StillClock())
 
 
 def test_the_payload_is_sent_and_the_id_is_the_output(
@@ -49,7 +49,7 @@ def test_the_payload_is_sent_and_the_id_is_the_output(
 
 def test_a_queue_that_is_not_registered_is_an_unknown_resource(queues: MemoryQueues) -> None:
     queues.create("shop", "emails", 30_000, 5)
-    runner = EnqueueRunner(MemoryCatalog(), queues, StillClock())
+    runner = EnqueueRunner(MemoryResources(), queues, StillClock())
     assert runner.run(attempt(Kind.ENQUEUE, "emails")) == UNKNOWN
     assert queues.receive("shop", "emails", 10, NOW) == []
 

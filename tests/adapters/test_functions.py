@@ -7,7 +7,7 @@ import pytest
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.http.client import HttpClient
-from stepwell_engine.adapters.memory.catalog import MemoryCatalog
+from stepwell_engine.adapters.memory.resources import MemoryResources
 from stepwell_engine.adapters.runners.function import FunctionRunner
 from stepwell_engine.adapters.runners.url_function import UrlFunctions
 from stepwell_engine.core.declared.definition import Kind
@@ -20,13 +20,13 @@ REINDEX = attempt(Kind.FUNCTION, "reindex")
 
 
 @pytest.fixture
-def runner(client: HttpClient, catalog: MemoryCatalog, receiver: Receiver) -> FunctionRunner:
-    catalog.put_resource(resource("function", "reindex", {"url": receiver.url}))
-    return FunctionRunner(catalog, {"url": UrlFunctions(client).call})
+def runner(client: HttpClient, resources: MemoryResources, receiver: Receiver) -> FunctionRunner:
+    resources.put(resource("function", "reindex", {"url": receiver.url}))
+    return FunctionRunner(resources, {"url": UrlFunctions(client).call})
 
 
 def test_a_function_that_is_not_registered_is_an_unknown_resource() -> None:
-    assert FunctionRunner(MemoryCatalog(), {}).run(REINDEX) == Failed(
+    assert FunctionRunner(MemoryResources(), {}).run(REINDEX) == Failed(
         'this project has no function "reindex": register it with '
         "PUT /v1/projects/shop/functions/reindex",
         code="unknown_resource",
@@ -35,24 +35,24 @@ def test_a_function_that_is_not_registered_is_an_unknown_resource() -> None:
 
 
 def test_a_kind_of_function_that_cannot_be_called_here_is_refused(
-    catalog: MemoryCatalog, runner: FunctionRunner
+    resources: MemoryResources, runner: FunctionRunner
 ) -> None:
-    catalog.put_resource(resource("function", "reindex", {"python": "a:b"}))
+    resources.put(resource("function", "reindex", {"python": "a:b"}))
     failed = failure(runner.run(REINDEX))
     assert "one by python, which this installation cannot call, only those by url" in failed.message
     assert (failed.code, failed.retryable) == ("unknown_resource", False)
 
 
-def test_a_change_of_the_function_takes_effect_at_once(catalog: MemoryCatalog) -> None:
+def test_a_change_of_the_function_takes_effect_at_once(resources: MemoryResources) -> None:
     called: list[str] = []
 
     def call(target: str, _: object) -> Outcome:
         called.append(target)
         return Succeeded()
 
-    runner = FunctionRunner(catalog, {"url": call})
+    runner = FunctionRunner(resources, {"url": call})
     for url in ("http://a/", "http://b/"):
-        catalog.put_resource(resource("function", "reindex", {"url": url}))
+        resources.put(resource("function", "reindex", {"url": url}))
         runner.run(REINDEX)
     assert called == ["http://a/", "http://b/"]
 

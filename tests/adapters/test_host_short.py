@@ -13,7 +13,7 @@ import pytest
 from stepwell_engine.adapters.http.client import HttpClient
 from stepwell_engine.adapters.http.resolver import SystemResolver
 from stepwell_engine.adapters.http.transport import GuardedAdapter
-from stepwell_engine.adapters.memory.catalog import MemoryCatalog
+from stepwell_engine.adapters.memory.resources import MemoryResources
 from stepwell_engine.adapters.runners.command import Commands
 from stepwell_engine.adapters.runners.function import FunctionRunner
 from stepwell_engine.adapters.runners.python_callable import Callables
@@ -141,8 +141,8 @@ def test_a_performer_is_not_loaded() -> None:
 
 
 def test_a_catalog_that_does_not_answer_costs_no_attempt() -> None:
-    class Silent(MemoryCatalog):
-        def resource(self, project: str, kind: str, name: str) -> Resource | None:
+    class Silent(MemoryResources):
+        def get(self, project: str, kind: str, name: str) -> Resource | None:
             raise Unavailable("no answer")
 
     calls: dict[str, Callable[[object, Attempt], Outcome]] = {}

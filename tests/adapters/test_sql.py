@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from stepwell_engine.adapters.memory.catalog import MemoryCatalog
+from stepwell_engine.adapters.memory.resources import MemoryResources
 from stepwell_engine.adapters.postgres.cluster import PostgresUnavailable
 from stepwell_engine.adapters.postgres.local import LocalPostgres
 from stepwell_engine.adapters.postgres.rows import Rows
@@ -198,7 +198,7 @@ def test_sessions_are_shared_by_threads_and_not_mixed_up(runner: SqlRunner) -> N
 
 def test_a_dsn_of_the_projects_own_is_used_and_a_new_one_at_once(
     runner: SqlRunner,
-    catalog: MemoryCatalog,
+    resources: MemoryResources,
     secrets: SealedSecrets,
     postgres: LocalPostgres,
 ) -> None:
@@ -206,13 +206,13 @@ def test_a_dsn_of_the_projects_own_is_used_and_a_new_one_at_once(
     embedded = rows(runner, query)
     for project in ("first", "second"):
         sealed = secrets.seal(postgres.dsn(project), "shop")
-        catalog.put_resource(resource("database", "database", {"embedded": False}, sealed))
+        resources.put(resource("database", "database", {"embedded": False}, sealed))
         assert rows(runner, query) == [{"d": f"project_{project}"}]
     assert embedded != rows(runner, query)
 
 
 def test_no_database_is_an_unknown_resource(secrets: SealedSecrets) -> None:
-    runner = SqlRunner(MemoryCatalog(), secrets, lambda _: "")
+    runner = SqlRunner(MemoryResources(), secrets, lambda _: "")
     assert run(runner, "select 1") == Failed(
         "this project has no database: register it with PUT /v1/projects/shop/database",
         code="unknown_resource",
@@ -220,17 +220,15 @@ def test_no_database_is_an_unknown_resource(secrets: SealedSecrets) -> None:
     )
 
 
-def with_dsn(catalog: MemoryCatalog, secrets: SealedSecrets, dsn: str) -> SqlRunner:
-    catalog.put_resource(
-        resource("database", "database", {"embedded": False}, secrets.seal(dsn, "shop"))
-    )
-    return SqlRunner(catalog, secrets, lambda _: "")
+def with_dsn(resources: MemoryResources, secrets: SealedSecrets, dsn: str) -> SqlRunner:
+    resources.put(resource("database", "database", {"embedded": False}, secrets.seal(dsn, "shop")))
+    return SqlRunner(resources, secrets, lambda _: "")
 
 
 def test_a_database_that_is_not_there_is_a_failure(
-    catalog: MemoryCatalog, secrets: SealedSecrets
+    resources: MemoryResources, secrets: SealedSecrets
 ) -> None:
-    runner = with_dsn(catalog, secrets, "postgresql://me:hidden@127.0.0.1:1/shop")
+    runner = with_dsn(resources, secrets, "postgresql://me:hidden@127.0.0.1:1/shop")
     failed = failure(run(runner, "select 1"))
     assert failed.message.startswith("cannot connect to the database: ")
     assert "refused" in failed.message
@@ -240,19 +238,19 @@ def test_a_database_that_is_not_there_is_a_failure(
 
 @pytest.mark.parametrize("dsn", ["hidden words", "postgresql://a:hidden@h/d?no_such=1", "a=hidden"])
 def test_a_dsn_that_is_none_is_not_quoted(
-    catalog: MemoryCatalog, secrets: SealedSecrets, dsn: str
+    resources: MemoryResources, secrets: SealedSecrets, dsn: str
 ) -> None:
-    failed = failure(run(with_dsn(catalog, secrets, dsn), "select 1"))
+    failed = failure(run(with_dsn(resources, secrets, dsn), "select 1"))
     assert failed.message.startswith("the DSN of the project's database is not valid")
     assert "hidden" not in failed.message
 
 
 def test_a_server_that_says_nothing_holds_no_attempt(
-    catalog: MemoryCatalog, secrets: SealedSecrets
+    resources: MemoryResources, secrets: SealedSecrets
 ) -> None:
     with scripted(receivers.silent) as url:
         dsn = url.replace("http://", "postgresql://me@").replace("/hook", "/shop")
-        runner = with_dsn(catalog, secrets, dsn)
+        runner = with_dsn(resources, secrets, dsn)
         assert run(runner, "select 1", 150) == Failed(
             "connecting to the database timed out after 0.15 s", "timeout"
         )
@@ -266,11 +264,11 @@ def hanging_up(sock: socket.socket, over: threading.Event) -> None:
 
 
 def test_a_new_session_that_breaks_at_once_is_a_failure(
-    catalog: MemoryCatalog, secrets: SealedSecrets
+    resources: MemoryResources, secrets: SealedSecrets
 ) -> None:
     with scripted(hanging_up) as url:
         dsn = url.replace("http://", "postgresql://me@").replace("/hook", "/shop?sslmode=disable")
-        failed = failure(run(with_dsn(catalog, secrets, dsn), "select 1"))
+        failed = failure(run(with_dsn(resources, secrets, dsn), "select 1"))
     assert failed.message.startswith("the connection to the database broke: ")
 
 
@@ -317,19 +315,21 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> list[Session]:
 
 
 def test_an_embedded_server_that_cannot_start_is_a_failure_of_the_step(
-    catalog: MemoryCatalog, secrets: SealedSecrets
+    resources: MemoryResources, secrets: SealedSecrets
 ) -> None:
     def unavailable(project: str) -> str:
         raise PostgresUnavailable("no PostgreSQL here")
 
-    catalog.put_resource(resource("database", "database", {"embedded": True}))
-    assert run(SqlRunner(catalog, secrets, unavailable), "select 1") == Failed("no PostgreSQL here")
+    resources.put(resource("database", "database", {"embedded": True}))
+    assert run(SqlRunner(resources, secrets, unavailable), "select 1") == Failed(
+        "no PostgreSQL here"
+    )
 
 
 def test_a_sealed_dsn_that_cannot_be_opened_is_a_failure(
-    catalog: MemoryCatalog, secrets: SealedSecrets
+    resources: MemoryResources, secrets: SealedSecrets
 ) -> None:
     sealed = secrets.seal("postgresql://h/d", "other")
-    catalog.put_resource(resource("database", "database", {"embedded": False}, sealed))
-    failed = failure(run(SqlRunner(catalog, secrets, lambda _: ""), "select 1"))
+    resources.put(resource("database", "database", {"embedded": False}, sealed))
+    failed = failure(run(SqlRunner(resources, secrets, lambda _: ""), "select 1"))
     assert "cannot be opened" in failed.message

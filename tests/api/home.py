@@ -5,10 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stepwell_engine.adapters.memory.catalog import MemoryCatalog
+from stepwell_engine.adapters.memory.grants import MemoryGrants
 from stepwell_engine.adapters.memory.hints import MemoryDispatcher
+from stepwell_engine.adapters.memory.projects import MemoryProjects
 from stepwell_engine.adapters.memory.queues import MemoryQueues
+from stepwell_engine.adapters.memory.resources import MemoryResources
 from stepwell_engine.adapters.memory.runs import MemoryRuns
+from stepwell_engine.adapters.memory.versions import MemoryVersions
 from stepwell_engine.api.app import build
 from stepwell_engine.api.services import Services
 from stepwell_engine.core.declared.definition import Kind
@@ -17,7 +20,11 @@ from stepwell_engine.ports import StepRunner
 from stepwell_engine.service.projects.definitions import Workflows
 from stepwell_engine.service.projects.identity import Identity, Role
 from stepwell_engine.service.projects.queue_messages import QueueMessages
-from stepwell_engine.service.projects.resources import DATABASE_KINDS, FUNCTION_KINDS, Resources
+from stepwell_engine.service.projects.resources import (
+    DATABASE_KINDS,
+    FUNCTION_KINDS,
+    ResourceRegistry,
+)
 from stepwell_engine.service.runs.controls import Controls
 from stepwell_engine.service.runs.queries import Queries
 from stepwell_engine.service.runs.starts import Starts
@@ -74,20 +81,23 @@ class Home:
         self.clock = ManualClock()
         ids = OrderedIds()
         self.runs = MemoryRuns()
-        self.catalog = MemoryCatalog()
+        self.projects = MemoryProjects()
+        self.grants = MemoryGrants()
+        self.versions = MemoryVersions()
+        self.resources = MemoryResources()
         self.queues = MemoryQueues()
         self.hints = MemoryDispatcher(self.clock)
         self.outcomes: list[Outcome] = []
         self.attempts: list[Attempt] = []
         secrets = MarkedSecrets()
-        workflows = Workflows(self.catalog, secrets, self.clock)
+        workflows = Workflows(self.versions, secrets, self.clock)
         self.services = Services(
             workflows=workflows,
             starts=Starts(self.runs, workflows, self.hints, self.clock, ids),
             controls=Controls(self.runs, workflows, self.hints, self.clock, ids),
             queries=Queries(self.runs, workflows, self.clock),
-            resources=Resources(
-                self.catalog,
+            resources=ResourceRegistry(
+                self.resources,
                 self.queues,
                 secrets,
                 self.clock,
@@ -95,7 +105,7 @@ class Home:
                 frozenset(DATABASE_KINDS),
             ),
             messages=QueueMessages(self.queues, self.clock),
-            identity=Identity(self.catalog, self.clock, ids),
+            identity=Identity(self.projects, self.grants, self.clock, ids),
         )
         runners: dict[str, StepRunner] = dict.fromkeys(Kind, self)
         self.advance = Advance(

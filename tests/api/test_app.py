@@ -80,7 +80,7 @@ def test_a_part_of_a_path_that_is_longer_than_any_name_reaches_no_store(
     home: Home, monkeypatch: pytest.MonkeyPatch, method: str, suffix: str
 ) -> None:
     name = "n" * (limits.MAX_PATH_PART + 1)
-    for store in (home.catalog, home.runs, home.queues):
+    for store in (home.versions, home.resources, home.runs, home.queues):
         for function in [one for one in vars(type(store)) if not one.startswith("_")]:
             monkeypatch.setattr(store, function, _short_only(getattr(store, function)))
     answer = home.call(method, f"/workflows/{name}{suffix}")
@@ -150,7 +150,7 @@ def test_what_nobody_foresaw_is_logged_and_not_told(
     def broken(*_: object) -> None:
         raise RuntimeError("password hunter2")
 
-    monkeypatch.setattr(home.catalog, "workflows", broken)
+    monkeypatch.setattr(home.versions, "list", broken)
     with caplog.at_level(logging.ERROR):
         answer = home.call("GET", "/workflows")
     assert answer.status == 500

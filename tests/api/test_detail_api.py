@@ -288,7 +288,7 @@ def test_steps_on_pages_are_shown_in_definition_order(home: Home) -> None:
 
 
 def test_a_run_whose_version_cannot_be_read_is_shown_without_steps(home: Home) -> None:
-    home.catalog.publish("demo", "orders", b'{"steps":[{"key":"a","kind":"magic"}]}', True, START)
+    home.versions.publish("demo", "orders", b'{"steps":[{"key":"a","kind":"magic"}]}', True, START)
     run_id = home.start()
     home.turn(run_id)
     shown = home.show(run_id)

@@ -112,7 +112,7 @@ def test_project_keys_are_refused_everywhere(
 ) -> None:
     token = {"publishable": "swp_key", "secret": "sws_key"}[kind]
     digest = hashlib.sha256(token.encode()).hexdigest()
-    furnished.catalog.put_grant(Grant(digest, kind, "org", project="demo"))
+    furnished.grants.put(Grant(digest, kind, "org", project="demo"))
     method, path = route
     answer = furnished.send(event(method, f"/v1/projects/{project}{path}", token=token))
     assert answer.status == 403

@@ -202,7 +202,7 @@ def test_a_dsn_is_kept_sealed_and_never_shown(home: Home, body: object) -> None:
             "created_at": CREATED,
         }
     )
-    stored = home.catalog.resource("demo", "database", "database")
+    stored = home.resources.get("demo", "database", "database")
     assert stored is not None
     assert stored.sealed == f"sealed(demo):{DSN[::-1]}"
     assert b"hunter2" not in stored.config

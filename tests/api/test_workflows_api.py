@@ -86,7 +86,7 @@ def test_a_read_hides_secrets_and_storage_has_them_sealed(home: Home) -> None:
     step = answer.body["steps"][0]
     assert step["secret_set"] is True
     assert step["compensate"]["secret_set"] is True
-    stored = home.catalog.version("demo", "orders", 1)
+    stored = home.versions.get("demo", "orders", 1)
     assert stored is not None
     document = json.loads(stored.document)
     assert document["steps"][0]["secret"] == f"sealed(demo):{'a-signing-secret'[::-1]}"

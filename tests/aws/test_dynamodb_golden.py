@@ -236,31 +236,29 @@ def test_a_run_of_the_golden_files_goes_on(home: DynamoHome, name: str) -> None:
 
 
 def test_control_items_are_written_as_in_the_golden_file(home: DynamoHome) -> None:
-    catalog = home.catalog
-    catalog.put_project(PROJECT)
+    home.projects.put(PROJECT)
     for grant in GRANTS:
-        catalog.put_grant(grant)
+        home.grants.put(grant)
     for resource in RESOURCES:
-        catalog.put_resource(resource)
+        home.resources.put(resource)
     for version, published in zip(VERSIONS, (True, False, True), strict=True):
-        catalog.publish("shop", "order", version.document, published, version.created_at)
+        home.versions.publish("shop", "order", version.document, published, version.created_at)
         if version.version == 2:
-            catalog.set_enabled("shop", "order", False)
+            home.versions.set_enabled("shop", "order", False)
     stored = [inflated(item) for item in home.items(CONTROL)]
     assert stored == [inflated(as_item(item)) for item in golden("control")]
 
 
 def test_control_items_of_the_golden_file_are_read(home: DynamoHome) -> None:
     put_golden(CONTROL, golden("control"))
-    catalog = home.catalog
-    assert catalog.project("shop") == PROJECT
-    assert [catalog.grant(grant.token_hash) for grant in GRANTS] == list(GRANTS)
+    assert home.projects.get("shop") == PROJECT
+    assert [home.grants.get(grant.token_hash) for grant in GRANTS] == list(GRANTS)
     for one in RESOURCES:
-        assert catalog.resource("shop", one.kind, one.name) == one
-    assert [catalog.version("shop", "order", number) for number in (1, 2, 3)] == list(VERSIONS)
-    assert catalog.newest_enabled("shop", "order") == VERSIONS[2]
-    assert list(catalog.workflows("shop", None, 10)) == [VERSIONS[2]]
-    assert catalog.publish("shop", "order", b"x", True, AT).version == 4
+        assert home.resources.get("shop", one.kind, one.name) == one
+    assert [home.versions.get("shop", "order", number) for number in (1, 2, 3)] == list(VERSIONS)
+    assert home.versions.newest_enabled("shop", "order") == VERSIONS[2]
+    assert list(home.versions.list("shop", None, 10)) == [VERSIONS[2]]
+    assert home.versions.publish("shop", "order", b"x", True, AT).version == 4
 
 
 def test_tables_and_indexes_are_those_of_the_golden_file() -> None:

@@ -159,7 +159,7 @@ def test_a_key_whose_first_delivery_was_refused_brings_its_later_payload(home: D
     clock = SystemClock()
 
     def send(runs: DynamoRuns, payload: bytes) -> None:
-        versions = Workflows(home.catalog, MarkedSecrets(), clock)
+        versions = Workflows(home.versions, MarkedSecrets(), clock)
         controls = Controls(runs, versions, MemoryDispatcher(clock), clock, RandomIds(clock))
         controls.signal("shop", "order", RUN, "paid", payload, "k")
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
-from stepwell_engine.adapters.memory.catalog import MemoryCatalog
+from stepwell_engine.adapters.memory.resources import MemoryResources
 from stepwell_engine.adapters.postgres.local import LocalPostgres
 from stepwell_engine.adapters.runners.sql_data_api import DataApiRunner
 from stepwell_engine.core.declared.definition import Kind
@@ -37,9 +37,9 @@ def api(dsn: str, settings: AwsSettings) -> Iterator[DataApi]:
 
 @pytest.fixture
 def run(api: DataApi) -> Run:
-    catalog = MemoryCatalog()
-    catalog.put_resource(resource("database", "database", DATABASE))
-    runner = DataApiRunner(catalog, clients())
+    resources = MemoryResources()
+    resources.put(resource("database", "database", DATABASE))
+    runner = DataApiRunner(resources, clients())
 
     def run(statement: str, timeout: int = 20_000) -> Outcome:
         return runner.run(attempt(Kind.SQL, statement, timeout=timeout))
@@ -155,36 +155,36 @@ def test_a_commit_whose_answer_is_lost_is_told_to_be_unknown(run: Run, api: Data
 def test_a_database_that_cannot_be_reached_is_a_failed_attempt(
     run: Run, api: DataApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    catalog = MemoryCatalog()
+    resources = MemoryResources()
     foreign = {**DATABASE, "secret": DATABASE["secret"] + "x"}
-    catalog.put_resource(resource("database", "database", foreign))
-    failed = failure(DataApiRunner(catalog, clients()).run(attempt(Kind.SQL, "select 1")))
+    resources.put(resource("database", "database", foreign))
+    failed = failure(DataApiRunner(resources, clients()).run(attempt(Kind.SQL, "select 1")))
     assert failed.message.startswith("the database could not be reached: there is no such cluster")
     assert failed.retryable
 
 
 def test_the_database_of_the_resource_is_named(run: Run, api: DataApi) -> None:
-    catalog = MemoryCatalog()
-    catalog.put_resource(resource("database", "database", {**DATABASE, "database": "shop"}))
+    resources = MemoryResources()
+    resources.put(resource("database", "database", {**DATABASE, "database": "shop"}))
     named: list[object] = []
     client = clients().get("rds-data", attempts=1, region="eu-west-1")
     client.meta.events.register("before-parameter-build", lambda params, **_: named.append(params))
-    DataApiRunner(catalog, clients()).run(attempt(Kind.SQL, "select 1"))
+    DataApiRunner(resources, clients()).run(attempt(Kind.SQL, "select 1"))
     begun, executed, committed = [dict(one) for one in named if isinstance(one, dict)]
     assert (begun["database"], executed["database"]) == ("shop", "shop")
     assert "database" not in committed
 
 
 def test_without_a_database_the_step_fails_at_once() -> None:
-    runner = DataApiRunner(MemoryCatalog(), clients())
+    runner = DataApiRunner(MemoryResources(), clients())
     failed = failure(runner.run(attempt(Kind.SQL, "select 1")))
     assert (failed.code, failed.retryable) == ("unknown_resource", False)
 
 
 def test_a_database_of_another_home_is_refused() -> None:
-    catalog = MemoryCatalog()
-    catalog.put_resource(resource("database", "database", {"embedded": True}))
-    failed = failure(DataApiRunner(catalog, clients()).run(attempt(Kind.SQL, "select 1")))
+    resources = MemoryResources()
+    resources.put(resource("database", "database", {"embedded": True}))
+    failed = failure(DataApiRunner(resources, clients()).run(attempt(Kind.SQL, "select 1")))
     assert 'set it again with "cluster" and "secret", PUT /v1/projects/shop/database' in (
         failed.message
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepwell_engine.ports import Catalog, Queues, Runs
+from stepwell_engine.ports import Grants, Projects, Queues, Resources, Runs, Versions
 from tests.contract.homes import CONCURRENT, HOMES, WITH_QUEUES, Home, SqliteHome
 from tests.e2e.emulator import running
 from tests.e2e.ministack_home import MiniStackHome, tables_of
@@ -59,8 +59,23 @@ def queues(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Queues]:
 
 
 @pytest.fixture
-def catalog(home: Home) -> Catalog:
-    return home.catalog
+def projects(home: Home) -> Projects:
+    return home.projects
+
+
+@pytest.fixture
+def grants(home: Home) -> Grants:
+    return home.grants
+
+
+@pytest.fixture
+def versions(home: Home) -> Versions:
+    return home.versions
+
+
+@pytest.fixture
+def resources(home: Home) -> Resources:
+    return home.resources
 
 
 @pytest.fixture(params=CONCURRENT)

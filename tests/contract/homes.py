@@ -4,15 +4,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from stepwell_engine.adapters.memory.catalog import MemoryCatalog
-from stepwell_engine.adapters.memory.catalog_cache import CachedCatalog
+from stepwell_engine.adapters.cached.grants import CachedGrants
+from stepwell_engine.adapters.cached.projects import CachedProjects
+from stepwell_engine.adapters.cached.resources import CachedResources
+from stepwell_engine.adapters.cached.versions import CachedVersions
+from stepwell_engine.adapters.memory.grants import MemoryGrants
+from stepwell_engine.adapters.memory.projects import MemoryProjects
 from stepwell_engine.adapters.memory.queues import MemoryQueues
+from stepwell_engine.adapters.memory.resources import MemoryResources
 from stepwell_engine.adapters.memory.runs import MemoryRuns
-from stepwell_engine.adapters.sqlite.catalog import SqliteCatalog
+from stepwell_engine.adapters.memory.versions import MemoryVersions
 from stepwell_engine.adapters.sqlite.database import Database
+from stepwell_engine.adapters.sqlite.grants import SqliteGrants
+from stepwell_engine.adapters.sqlite.projects import SqliteProjects
 from stepwell_engine.adapters.sqlite.queues import SqliteQueues
+from stepwell_engine.adapters.sqlite.resources import SqliteResources
 from stepwell_engine.adapters.sqlite.runs import SqliteRuns
-from stepwell_engine.ports import Catalog, Queues, Runs
+from stepwell_engine.adapters.sqlite.versions import SqliteVersions
+from stepwell_engine.ports import Grants, Projects, Queues, Resources, Runs, Versions
 from tools.moto_home import DynamoHome
 
 
@@ -26,7 +35,16 @@ class Home(Protocol):
     def queues(self) -> Queues: ...
 
     @property
-    def catalog(self) -> Catalog: ...
+    def projects(self) -> Projects: ...
+
+    @property
+    def grants(self) -> Grants: ...
+
+    @property
+    def versions(self) -> Versions: ...
+
+    @property
+    def resources(self) -> Resources: ...
 
     def forget(self, run_id: str) -> None:
         """Delete a head, as retention does."""
@@ -45,7 +63,10 @@ class MemoryHome:
     def __init__(self) -> None:
         self.runs = MemoryRuns()
         self.queues = MemoryQueues()
-        self.catalog = MemoryCatalog()
+        self.projects = MemoryProjects()
+        self.grants = MemoryGrants()
+        self.versions = MemoryVersions()
+        self.resources = MemoryResources()
 
     def forget(self, run_id: str) -> None:
         del self.runs._heads[run_id]
@@ -64,7 +85,10 @@ class SqliteHome:
         self.database = Database(path)
         self.runs = SqliteRuns(self.database)
         self.queues = SqliteQueues(self.database)
-        self.catalog: Catalog = SqliteCatalog(self.database)
+        self.projects: Projects = SqliteProjects(self.database)
+        self.grants: Grants = SqliteGrants(self.database)
+        self.versions: Versions = SqliteVersions(self.database)
+        self.resources: Resources = SqliteResources(self.database)
 
     def forget(self, run_id: str) -> None:
         sql = "DELETE FROM heads WHERE run_id = ?"
@@ -79,11 +103,14 @@ class SqliteHome:
 
 
 class CachedHome(SqliteHome):
-    """As in the embedded host: the catalog is remembered."""
+    """As in the embedded host: what every step asks for is remembered."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.catalog = CachedCatalog(self.catalog)
+        self.projects = CachedProjects(self.projects)
+        self.grants = CachedGrants(self.grants)
+        self.versions = CachedVersions(self.versions)
+        self.resources = CachedResources(self.resources)
 
 
 # By name, given a folder of its own.

@@ -176,14 +176,14 @@ def test_versions_published_at_once_have_no_gap(shared: Home) -> None:
     def publish(number: int) -> list[int]:
         document = str(number).encode()
         return [
-            shared.catalog.publish("shop", "order", document, True, NOW).version for _ in range(10)
+            shared.versions.publish("shop", "order", document, True, NOW).version for _ in range(10)
         ]
 
     published = at_once(publish, 8)
     assert sorted(number for numbers in published for number in numbers) == list(range(1, 81))
     for thread, numbers in enumerate(published):
         for number in numbers:
-            version = shared.catalog.version("shop", "order", number)
+            version = shared.versions.get("shop", "order", number)
             assert version is not None
             assert version.document == str(thread).encode()
 

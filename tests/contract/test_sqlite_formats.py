@@ -13,10 +13,10 @@ from tests.contract.test_queues import CALLS as QUEUE_CALLS
 from tests.contract.test_queues import Call
 
 VERSION_CALLS: dict[str, Callable[[SqliteHome], Any]] = {
-    "version": lambda home: home.catalog.version("shop", "order", 2),
-    "newest": lambda home: home.catalog.newest("shop", "order"),
-    "newest_enabled": lambda home: home.catalog.newest_enabled("shop", "order"),
-    "set_enabled": lambda home: home.catalog.set_enabled("shop", "order", False),
+    "version": lambda home: home.versions.get("shop", "order", 2),
+    "newest": lambda home: home.versions.newest("shop", "order"),
+    "newest_enabled": lambda home: home.versions.newest_enabled("shop", "order"),
+    "set_enabled": lambda home: home.versions.set_enabled("shop", "order", False),
 }
 
 
@@ -56,7 +56,7 @@ def test_a_newer_queue_is_left_alone(sqlite_home: SqliteHome, name: str) -> None
 @pytest.mark.parametrize("name", VERSION_CALLS)
 def test_a_newer_version_is_left_alone(sqlite_home: SqliteHome, name: str) -> None:
     for _ in range(2):
-        sqlite_home.catalog.publish("shop", "order", b"{}", True, NOW)
+        sqlite_home.versions.publish("shop", "order", b"{}", True, NOW)
     raise_format(sqlite_home, "published", "version = 2")
     before = rows(sqlite_home)
     with pytest.raises(NewerFormat, match=r"workflow order was written in format 2"):
@@ -65,17 +65,17 @@ def test_a_newer_version_is_left_alone(sqlite_home: SqliteHome, name: str) -> No
 
 
 def test_an_older_version_beside_a_newer_one_is_read(sqlite_home: SqliteHome) -> None:
-    first = sqlite_home.catalog.publish("shop", "order", b"{}", True, NOW)
-    sqlite_home.catalog.publish("shop", "order", b"{}", False, NOW)
+    first = sqlite_home.versions.publish("shop", "order", b"{}", True, NOW)
+    sqlite_home.versions.publish("shop", "order", b"{}", False, NOW)
     raise_format(sqlite_home, "published", "version = 2")
-    assert sqlite_home.catalog.version("shop", "order", 1) == first
-    assert sqlite_home.catalog.newest_enabled("shop", "order") == first
-    assert sqlite_home.catalog.publish("shop", "order", b"{}", True, NOW).version == 3
+    assert sqlite_home.versions.get("shop", "order", 1) == first
+    assert sqlite_home.versions.newest_enabled("shop", "order") == first
+    assert sqlite_home.versions.publish("shop", "order", b"{}", True, NOW).version == 3
 
 
 def test_newer_versions_are_not_listed_and_hide_no_other(sqlite_home: SqliteHome) -> None:
     for name in "abcd":
-        sqlite_home.catalog.publish("shop", name, b"{}", True, NOW)
+        sqlite_home.versions.publish("shop", name, b"{}", True, NOW)
     raise_format(sqlite_home, "published", "workflow IN ('a', 'c')")
-    listed = sqlite_home.catalog.workflows("shop", None, 2)
+    listed = sqlite_home.versions.list("shop", None, 2)
     assert [one.workflow for one in listed] == ["b", "d"]

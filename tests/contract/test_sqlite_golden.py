@@ -94,7 +94,7 @@ def test_rows_are_written_as_in_the_golden_file(sqlite_home: SqliteHome) -> None
     sqlite_home.queues.create("shop", "orders", 30_000, 3)
     sqlite_home.queues.send("shop", "orders", b'{"order":18}', 1_800_000_000_011)
     sqlite_home.queues.receive("shop", "orders", 1, 1_800_000_000_012)
-    sqlite_home.catalog.publish("shop", "order", b'{"steps":[]}', True, 1_800_000_000_013)
+    sqlite_home.versions.publish("shop", "order", b'{"steps":[]}', True, 1_800_000_000_013)
     stored = sqlite_home.database.read(lambda c: {table: rows(c, table) for table in TABLES})
     assert {"user_version": VERSION, **stored} == json.loads(GOLDEN.read_text())
 
@@ -142,7 +142,7 @@ def check_read(path: Path, head: Head) -> None:
     assert (message.body, message.receives) == (b'{"order":18}', 1)
     assert home.queues.remove("shop", "orders", "1.1")
     assert home.queues.send("shop", "orders", b"x", 0) == 2
-    assert home.catalog.newest_enabled("shop", "order") == Published(
+    assert home.versions.newest_enabled("shop", "order") == Published(
         "shop", "order", 1, True, 1_800_000_000_013, b'{"steps":[]}', 1
     )
     home.close()

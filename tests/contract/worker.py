@@ -44,7 +44,7 @@ def compete(home: SqliteHome, name: str, out: TextIO) -> None:
         if number < MAILS:
             home.runs.deliver("mailbox", f"{name}-{number}", some_message(), NOW, None)
         if number < VERSIONS:
-            versions.append(home.catalog.publish("shop", "order", b"{}", True, NOW).version)
+            versions.append(home.versions.publish("shop", "order", b"{}", True, NOW).version)
         received += [one.id for one in home.queues.receive("shop", "orders", 1, NOW)]
     json.dump({"claimed": claimed, "versions": versions, "received": received}, out)
 

@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Final
 
 import botocore.session  # type: ignore[import-untyped]
 
-from stepwell_engine.adapters.dynamodb.catalog import DynamoCatalog
 from stepwell_engine.adapters.dynamodb.client import DynamoDB, connect
+from stepwell_engine.adapters.dynamodb.grants import DynamoGrants
 from stepwell_engine.adapters.dynamodb.heads import key_of
 from stepwell_engine.adapters.dynamodb.models import ControlItem, HeadItem, definition
+from stepwell_engine.adapters.dynamodb.projects import DynamoProjects
+from stepwell_engine.adapters.dynamodb.resources import DynamoResources
 from stepwell_engine.adapters.dynamodb.runs import DynamoRuns
+from stepwell_engine.adapters.dynamodb.versions import DynamoVersions
 from stepwell_engine.adapters.memory.queues import MemoryQueues
 from stepwell_engine.adapters.process.system import SystemClock
 from tests.e2e.emulator import REGION, ROOT_USER, Emulator
@@ -41,7 +44,10 @@ class MiniStackHome:
         database = DynamoDB(client, SystemClock())
         runs, control = self._names
         self.runs = DynamoRuns(database, runs, SHARDS)
-        self.catalog = DynamoCatalog(database, control)
+        self.projects = DynamoProjects(database, control)
+        self.grants = DynamoGrants(database, control)
+        self.versions = DynamoVersions(database, control)
+        self.resources = DynamoResources(database, control)
         self.queues = MemoryQueues()
 
     def forget(self, run_id: str) -> None:

@@ -12,10 +12,11 @@ from moto import mock_aws
 from infra import owner
 from infra.cloud import Cloud, connect
 from infra.owner import LONGEST
-from stepwell_engine.adapters.dynamodb.catalog import DynamoCatalog
 from stepwell_engine.adapters.dynamodb.client import DynamoDB
 from stepwell_engine.adapters.dynamodb.client import connect as connect_tables
+from stepwell_engine.adapters.dynamodb.grants import DynamoGrants
 from stepwell_engine.adapters.dynamodb.models import ControlItem, definition
+from stepwell_engine.adapters.dynamodb.projects import DynamoProjects
 from stepwell_engine.adapters.process.system import RandomIds, SystemClock
 from stepwell_engine.limits import DAY
 from stepwell_engine.service.projects.identity import Identity, Permission, Role
@@ -56,8 +57,9 @@ def create(
 def identity(cloud: Cloud) -> Identity:
     table = cloud.outputs("stepwell-dev-data")["ControlTable"]
     clock = SystemClock()
-    catalog = DynamoCatalog(DynamoDB(connect_tables(REGION), clock), table)
-    return Identity(catalog, clock, RandomIds(clock))
+    database = DynamoDB(connect_tables(REGION), clock)
+    projects, grants = DynamoProjects(database, table), DynamoGrants(database, table)
+    return Identity(projects, grants, clock, RandomIds(clock))
 
 
 def said(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:

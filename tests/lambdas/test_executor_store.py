@@ -139,7 +139,7 @@ def test_a_run_that_no_item_has_room_for_ends_after_some_workers(
     assert len(home.messages("emails")) == MAX_LOST_LEASES
 
 
-# --- the catalog ------------------------------------------------------------------------------
+# --- the versions ------------------------------------------------------------------------------
 
 
 def as_on_a_cold_start(home: AwsHome) -> None:

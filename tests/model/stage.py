@@ -8,8 +8,8 @@ from typing import Any, Final
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.memory.catalog import MemoryCatalog
 from stepwell_engine.adapters.memory.runs import MemoryRuns
+from stepwell_engine.adapters.memory.versions import MemoryVersions
 from stepwell_engine.core.declared.kinds import ACTION_KINDS
 from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome, Succeeded
 from stepwell_engine.core.run.head import Blob, Head
@@ -51,11 +51,11 @@ class Stage:
         self._budget = budget
         self._ids = 0
         self._planned: set[tuple[str, int]] = set()  # visits, which would double one another
-        catalog = MemoryCatalog()
-        workflows = Workflows(catalog, self, self.time)
+        versions = MemoryVersions()
+        workflows = Workflows(versions, self, self.time)
         for name, workflow in scenario.workflows.items():
             if workflow.state == "unreadable":
-                catalog.publish(PROJECT, name, b'{"steps": 1}', True, EPOCH)
+                versions.publish(PROJECT, name, b'{"steps": 1}', True, EPOCH)
                 continue
             published = workflows.publish(PROJECT, name, workflow.document)
             assert published.version == 1

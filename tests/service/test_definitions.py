@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from stepwell_engine.adapters.memory.catalog import MemoryCatalog
+from stepwell_engine.adapters.memory.versions import MemoryVersions
 from stepwell_engine.core.declared.definition import Definition
 from stepwell_engine.errors import NewerFormat, Problem
 from stepwell_engine.ports import Published
@@ -17,7 +17,7 @@ SQL = {"key": "a", "kind": "sql", "target": "select 1"}
 HOOK = {"key": "a", "kind": "webhook", "target": "https://a.example", "secret": "plain-text"}
 
 
-class CountingCatalog(MemoryCatalog):
+class CountingVersions(MemoryVersions):
     """Counts what is read, and hands out what a test put in its place."""
 
     def __init__(self) -> None:
@@ -25,19 +25,19 @@ class CountingCatalog(MemoryCatalog):
         self.reads = 0
         self.instead: Published | None = None
 
-    def version(self, project: str, workflow: str, version: int) -> Published | None:
+    def get(self, project: str, workflow: str, version: int) -> Published | None:
         self.reads += 1
-        return self.instead or super().version(project, workflow, version)
+        return self.instead or super().get(project, workflow, version)
 
 
 @pytest.fixture
-def catalog() -> CountingCatalog:
-    return CountingCatalog()
+def versions() -> CountingVersions:
+    return CountingVersions()
 
 
 @pytest.fixture
-def workflows(catalog: CountingCatalog) -> Workflows:
-    return Workflows(catalog, MarkedSecrets(), ManualClock())
+def workflows(versions: CountingVersions) -> Workflows:
+    return Workflows(versions, MarkedSecrets(), ManualClock())
 
 
 def test_a_loaded_definition_carries_sealed_secrets(workflows: Workflows) -> None:
@@ -55,28 +55,28 @@ def test_publishing_leaves_the_callers_body_alone(workflows: Workflows) -> None:
     assert (published.version, published.created_at) == (1, START)
 
 
-def test_a_version_is_read_once(workflows: Workflows, catalog: CountingCatalog) -> None:
+def test_a_version_is_read_once(workflows: Workflows, versions: CountingVersions) -> None:
     workflows.publish("demo", "orders", {"steps": [SQL]})
     first = workflows.load("demo", "orders", 1)
     assert workflows.load("demo", "orders", 1) is first
-    assert catalog.reads == 1
+    assert versions.reads == 1
 
 
-def test_the_cache_is_bounded(workflows: Workflows, catalog: CountingCatalog) -> None:
+def test_the_cache_is_bounded(workflows: Workflows, versions: CountingVersions) -> None:
     for _ in range(129):
         workflows.publish("demo", "orders", {"steps": [SQL]})
     for version in range(1, 130):
         workflows.load("demo", "orders", version)
     workflows.load("demo", "orders", 129)
-    assert catalog.reads == 129
+    assert versions.reads == 129
     workflows.load("demo", "orders", 1)
-    assert catalog.reads == 130
+    assert versions.reads == 130
 
 
-def test_two_installations_share_no_cache(catalog: CountingCatalog, workflows: Workflows) -> None:
+def test_two_installations_share_no_cache(versions: CountingVersions, workflows: Workflows) -> None:
     workflows.publish("demo", "orders", {"steps": [SQL]})
     workflows.load("demo", "orders", 1)
-    other = Workflows(MemoryCatalog(), MarkedSecrets(), ManualClock())
+    other = Workflows(MemoryVersions(), MarkedSecrets(), ManualClock())
     with pytest.raises(Problem):
         other.load("demo", "orders", 1)
 
@@ -118,18 +118,18 @@ def test_threads_load_the_same_definition(workflows: Workflows) -> None:
     ],
 )
 def test_a_damaged_document_is_a_value_error(
-    workflows: Workflows, catalog: CountingCatalog, document: bytes
+    workflows: Workflows, versions: CountingVersions, document: bytes
 ) -> None:
-    catalog.publish("demo", "orders", document, True, START)
+    versions.publish("demo", "orders", document, True, START)
     with pytest.raises(ValueError, match='version 1 of workflow "orders" cannot be read'):
         workflows.load("demo", "orders", 1)
 
 
 def test_a_document_of_a_newer_format_is_left_alone(
-    workflows: Workflows, catalog: CountingCatalog
+    workflows: Workflows, versions: CountingVersions
 ) -> None:
     published = workflows.publish("demo", "orders", {"steps": [SQL]})
-    catalog.instead = replace(published, format=2)
+    versions.instead = replace(published, format=2)
     for read in (workflows.load, workflows.version):
         with pytest.raises(NewerFormat, match="upgrade this installation"):
             read("demo", "orders", 1)
@@ -152,11 +152,11 @@ def test_a_disabled_workflow_and_an_unknown_one_are_told_apart(workflows: Workfl
         assert refusal.value.code == code
 
 
-def test_a_secret_that_cannot_be_sealed_leaves_nothing_behind(catalog: CountingCatalog) -> None:
+def test_a_secret_that_cannot_be_sealed_leaves_nothing_behind(versions: CountingVersions) -> None:
     class Broken(MarkedSecrets):
         def seal(self, plain: str, project: str) -> str:
             raise OSError("no key")
 
     with pytest.raises(OSError, match="no key"):
-        Workflows(catalog, Broken(), ManualClock()).publish("demo", "orders", {"steps": [HOOK]})
-    assert catalog.newest("demo", "orders") is None
+        Workflows(versions, Broken(), ManualClock()).publish("demo", "orders", {"steps": [HOOK]})
+    assert versions.newest("demo", "orders") is None

@@ -4,7 +4,8 @@ import hashlib
 
 import pytest
 
-from stepwell_engine.adapters.memory.catalog import MemoryCatalog
+from stepwell_engine.adapters.memory.grants import MemoryGrants
+from stepwell_engine.adapters.memory.projects import MemoryProjects
 from stepwell_engine.errors import Problem
 from stepwell_engine.ports import Grant
 from stepwell_engine.service.projects.identity import ALLOWED, Actor, Identity, Permission, Role
@@ -13,9 +14,10 @@ from tests.service.world import START, CountedIds, ManualClock
 
 class Office:
     def __init__(self) -> None:
-        self.catalog = MemoryCatalog()
+        self.projects = MemoryProjects()
+        self.grants = MemoryGrants()
         self.clock = ManualClock()
-        self.identity = Identity(self.catalog, self.clock, CountedIds())
+        self.identity = Identity(self.projects, self.grants, self.clock, CountedIds())
         self.identity.create_project("org", "demo")
 
     def refused(self, role: Role | None, permission: Permission, ref: str = "demo") -> str | None:
@@ -42,9 +44,9 @@ def test_a_minted_token_stands_for_its_member(office: Office, role: Role) -> Non
 def test_only_the_hash_of_a_token_is_kept(office: Office) -> None:
     token = office.identity.mint_session("org", Role.OWNER)
     digest = hashlib.sha256(token.encode()).hexdigest()
-    grant = office.catalog.grant(digest)
+    grant = office.grants.get(digest)
     assert grant == Grant(digest, "session", "org", "owner")
-    assert token not in repr(vars(office.catalog))
+    assert token not in repr(vars(office.grants))
 
 
 def test_two_tokens_are_never_the_same(office: Office) -> None:
@@ -79,7 +81,7 @@ def test_a_grant_that_is_not_the_tokens_own_is_refused(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = Grant("0" * 64, "session", "org", "owner")
-    monkeypatch.setattr(office.catalog, "grant", lambda _: other)
+    monkeypatch.setattr(office.grants, "get", lambda _: other)
     with pytest.raises(Problem, match="not known"):
         office.identity.identify("swt_x")
 
@@ -115,7 +117,7 @@ def test_keys_are_forbidden_whatever_the_project(office: Office, ref: str) -> No
 
 
 def test_a_project_that_exists_is_returned_as_it_is(office: Office) -> None:
-    first = office.catalog.project("demo")
+    first = office.projects.get("demo")
     office.clock.sleep(1_000)
     assert office.identity.create_project("org", "demo") == first
 
@@ -138,7 +140,7 @@ def test_a_malformed_organization_is_refused(office: Office, organization: str) 
     with pytest.raises(Problem, match=r"the organization .* must match") as refusal:
         office.identity.create_project(organization, "new")
     assert refusal.value.code == "invalid_request"
-    assert office.catalog.project("new") is None
+    assert office.projects.get("new") is None
 
 
 def test_the_longest_ref_is_taken(office: Office) -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from stepwell_engine.adapters.memory.catalog import MemoryCatalog
 from stepwell_engine.adapters.memory.queues import MemoryQueues
+from stepwell_engine.adapters.memory.resources import MemoryResources
 from stepwell_engine.errors import Problem
-from stepwell_engine.service.projects.resources import QUEUE, Resources
+from stepwell_engine.service.projects.resources import QUEUE, ResourceRegistry
 from tests.api.home import MarkedSecrets
 from tests.service.world import START, ManualClock
 
@@ -14,10 +14,10 @@ class CloudResources:
     """An installation that calls URLs only and has no database of its own."""
 
     def __init__(self) -> None:
-        self.catalog = MemoryCatalog()
+        self.stored = MemoryResources()
         self.queues = MemoryQueues()
-        self.resources = Resources(
-            self.catalog,
+        self.registry = ResourceRegistry(
+            self.stored,
             self.queues,
             MarkedSecrets(),
             ManualClock(),
@@ -36,18 +36,18 @@ def test_functions_that_cannot_be_called_are_refused(
     cloud: CloudResources, target: dict[str, object]
 ) -> None:
     with pytest.raises(Problem, match="not available in this installation, only by url"):
-        cloud.resources.put_function("demo", "f", target)
+        cloud.registry.put_function("demo", "f", target)
 
 
 def test_functions_that_can_be_called_are_taken(cloud: CloudResources) -> None:
-    cloud.resources.put_function("demo", "f", {"url": "https://a.example"})
-    assert cloud.resources.get("demo", "function", "f").config == b'{"url":"https://a.example"}'
+    cloud.registry.put_function("demo", "f", {"url": "https://a.example"})
+    assert cloud.registry.get("demo", "function", "f").config == b'{"url":"https://a.example"}'
 
 
 def test_without_an_embedded_database_a_dsn_is_needed(cloud: CloudResources) -> None:
     with pytest.raises(Problem, match="no embedded database"):
-        cloud.resources.put_database("demo")
-    stored = cloud.resources.put_database("demo", "postgresql://u:p@h/d")
+        cloud.registry.put_database("demo")
+    stored = cloud.registry.put_database("demo", "postgresql://u:p@h/d")
     assert stored.sealed is not None
     assert b"p@h" not in stored.config
 
@@ -58,9 +58,9 @@ def test_databases_that_cannot_be_reached_are_refused(cloud: CloudResources) -> 
         "secret": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:orders-a1b2c3",
     }
     with pytest.raises(Problem, match='no access to the RDS Data API: give a "dsn", postgres'):
-        cloud.resources.put_database("demo", cluster=cluster)
-    resources = Resources(
-        cloud.catalog,
+        cloud.registry.put_database("demo", cluster=cluster)
+    resources = ResourceRegistry(
+        cloud.stored,
         cloud.queues,
         MarkedSecrets(),
         ManualClock(),
@@ -73,7 +73,7 @@ def test_databases_that_cannot_be_reached_are_refused(cloud: CloudResources) -> 
 
 
 def test_a_queue_comes_with_its_resource_in_milliseconds(cloud: CloudResources) -> None:
-    cloud.resources.put_queue("demo", "emails", visibility_timeout=7)
+    cloud.registry.put_queue("demo", "emails", visibility_timeout=7)
     cloud.queues.send("demo", "emails", b"1", START)
     (message,) = cloud.queues.receive("demo", "emails", 1, START)
     assert message.visible_at == START + 7_000
@@ -81,14 +81,14 @@ def test_a_queue_comes_with_its_resource_in_milliseconds(cloud: CloudResources) 
 
 def test_a_refused_queue_leaves_nothing_behind(cloud: CloudResources) -> None:
     with pytest.raises(Problem):
-        cloud.resources.put_queue("demo", "emails", visibility_timeout=0)
+        cloud.registry.put_queue("demo", "emails", visibility_timeout=0)
     with pytest.raises(KeyError):
         cloud.queues.send("demo", "emails", b"1", START)
-    assert cloud.resources.list("demo", QUEUE, None, 10) == ([], None)
+    assert cloud.registry.list("demo", QUEUE, None, 10) == ([], None)
 
 
 def test_a_deletion_that_was_cut_short_is_finished_by_the_next(cloud: CloudResources) -> None:
-    cloud.resources.put_queue("demo", "emails")
+    cloud.registry.put_queue("demo", "emails")
     cloud.queues.drop("demo", "emails")
-    cloud.resources.drop("demo", QUEUE, "emails")
-    assert cloud.catalog.resource("demo", QUEUE, "emails") is None
+    cloud.registry.drop("demo", QUEUE, "emails")
+    assert cloud.stored.get("demo", QUEUE, "emails") is None

@@ -104,7 +104,7 @@ class Catalog:
     def enabled(self, project: str, workflow: str) -> int:
         """Every workflow that exists has one version."""
         if self._down():
-            raise Unavailable("the catalog did not answer")
+            raise Unavailable("the store did not answer")
         slot = self._slots.get(workflow)
         if slot is None:
             raise Problem("not_found", f"there is no workflow {workflow}")
@@ -115,7 +115,7 @@ class Catalog:
     def load(self, project: str, workflow: str, version: int) -> Definition:
         """The definition; ValueError if the slot's cannot be read."""
         if self._down():
-            raise Unavailable("the catalog did not answer")
+            raise Unavailable("the store did not answer")
         slot = self._slots[workflow]
         if (project, version) != (PROJECT, 1):
             raise KeyError(f"{project} {workflow} {version}")

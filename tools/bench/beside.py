@@ -8,14 +8,12 @@ from typing import Final
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.memory.hints import MemoryDispatcher
-from stepwell_engine.adapters.memory.queues import MemoryQueues
 from stepwell_engine.adapters.process.system import RandomIds, SystemClock
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.run.attempt import Attempt, Outcome, Succeeded
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import Status
-from stepwell_engine.ports import Catalog, Runs
 from stepwell_engine.wiring.engine import Capabilities, Stores, assemble
 
 PROJECT = "shop"
@@ -44,17 +42,19 @@ class Nothing:
         return sealed
 
 
+NOTHING: Final = Nothing()
+
+
 class Beside:
     """The engine over a store, with a workflow whose runs sleep and one whose runs wait."""
 
-    def __init__(self, runs: Runs, catalog: Catalog) -> None:
-        self._runs = runs
+    def __init__(self, stores: Stores) -> None:
+        self._runs = stores.runs
         self._clock = SystemClock()
         self._ids = RandomIds(self._clock)
-        nothing = Nothing()
         self._engine = assemble(
-            Stores(runs, MemoryQueues(), catalog, nothing),
-            dict.fromkeys(Kind, nothing),
+            stores,
+            dict.fromkeys(Kind, NOTHING),
             MemoryDispatcher(self._clock),
             self._clock,
             self._ids,

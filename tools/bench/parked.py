@@ -14,12 +14,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from stepwell_engine.adapters.memory.catalog_cache import CachedCatalog
-from stepwell_engine.adapters.sqlite.catalog import SqliteCatalog
 from stepwell_engine.adapters.sqlite.database import Database, Operation
 from stepwell_engine.adapters.sqlite.runs import SqliteRuns
 from stepwell_engine.core.run.head import Head
-from tools.bench.beside import Beside
+from stepwell_engine.wiring.embedded import stores_of
+from tools.bench.beside import NOTHING, Beside
 
 T = TypeVar("T")
 
@@ -121,16 +120,20 @@ def work(path: Path, parked: int, harm: str | None = None) -> Work:
     """One run's work in a new file with so many parked runs. `harm`: a statement before it."""
     watch = Watch()
     with closing(Database(path)) as database:
-        fill(database, Beside(SqliteRuns(database), SqliteCatalog(database)).parked(parked))
+        fill(database, _beside(database).parked(parked))
         if harm is not None:
             database.write(lambda connection: connection.execute(harm))
     with closing(WatchedDatabase(path, watch)) as database:
-        beside = Beside(SqliteRuns(database), CachedCatalog(SqliteCatalog(database)))
-        beside.move(watch.under)  # which reads the schema and what the catalog remembers
+        beside = _beside(database)
+        beside.move(watch.under)  # which reads the schema and what is remembered
         watch.steps.clear()
         beside.move(watch.under)
     del watch.steps[""]
     return Work(watch.steps, plans(path, watch.statements))
+
+
+def _beside(database: Database) -> Beside:
+    return Beside(stores_of(database, SqliteRuns(database), NOTHING))
 
 
 def fill(database: Database, heads: Iterable[Head]) -> None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from stepwell_engine.adapters.dynamodb.client import connect
-from tools.bench.beside import Beside
+from stepwell_engine.wiring.engine import Stores
+from tools.bench.beside import NOTHING, Beside
 from tools.bill.meter import Billed, Meter
 from tools.moto_home import REGION, DynamoHome, client
 
@@ -67,7 +68,17 @@ def work(parked: int) -> Work:
     """One run's work in empty tables, but for so many parked runs."""
     home = DynamoHome()
     try:
-        beside = Beside(home.runs, home.catalog)
+        beside = Beside(
+            Stores(
+                runs=home.runs,
+                projects=home.projects,
+                grants=home.grants,
+                versions=home.versions,
+                resources=home.resources,
+                queues=home.queues,
+                secrets=NOTHING,
+            )
+        )
         for head in beside.parked(parked):
             home.runs.create(head)
         calls = Calls(Meter(connect(REGION)))

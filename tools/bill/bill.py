@@ -16,9 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
-from stepwell_engine.adapters.dynamodb.catalog import DynamoCatalog
 from stepwell_engine.adapters.dynamodb.client import DynamoDB, connect
+from stepwell_engine.adapters.dynamodb.grants import DynamoGrants
+from stepwell_engine.adapters.dynamodb.projects import DynamoProjects
+from stepwell_engine.adapters.dynamodb.resources import DynamoResources
 from stepwell_engine.adapters.dynamodb.runs import DynamoRuns
+from stepwell_engine.adapters.dynamodb.versions import DynamoVersions
 from stepwell_engine.adapters.memory.hints import MemoryDispatcher
 from stepwell_engine.adapters.memory.queues import MemoryQueues
 from stepwell_engine.adapters.process.system import RandomIds
@@ -161,16 +164,24 @@ class MeteredAws:
         self.hints = MemoryDispatcher(self.clock)
         self.work = Work(self.clock, meter)
         database = DynamoDB(client(), self.clock)
-        catalog = DynamoCatalog(database, CONTROL)
+        resources = DynamoResources(database, CONTROL)
         runs = cast(Runs, LabelledRuns(DynamoRuns(database, RUNS), meter))
-        functions = FunctionRunner(catalog, {"url": self.work.call})
+        functions = FunctionRunner(resources, {"url": self.work.call})
         runners: dict[str, StepRunner] = dict.fromkeys(Kind, self.work)
         runners[Kind.FUNCTION] = functions
         self._runs = runs
         self._runners = runners
         self._assemble = partial(
             assemble,
-            Stores(runs, MemoryQueues(), catalog, OpenSecrets()),
+            Stores(
+                runs=runs,
+                projects=DynamoProjects(database, CONTROL),
+                grants=DynamoGrants(database, CONTROL),
+                versions=DynamoVersions(database, CONTROL),
+                resources=resources,
+                queues=MemoryQueues(),
+                secrets=OpenSecrets(),
+            ),
             runners,
             self.hints,
             self.clock,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from stepwell_engine.service.projects.definitions import Workflows
 from stepwell_engine.service.projects.identity import Identity
 from stepwell_engine.service.projects.queue_messages import QueueMessages
-from stepwell_engine.service.projects.resources import Resources
+from stepwell_engine.service.projects.resources import ResourceRegistry
 from stepwell_engine.service.runs.controls import Controls
 from stepwell_engine.service.runs.queries import Queries
 from stepwell_engine.service.runs.starts import Starts
@@ -19,6 +19,6 @@ class Services:
     starts: Starts
     controls: Controls
     queries: Queries
-    resources: Resources
+    resources: ResourceRegistry
     messages: QueueMessages
     identity: Identity

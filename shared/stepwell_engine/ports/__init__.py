@@ -4,8 +4,11 @@ Every method of a store may raise Unavailable: the call may then have happened, 
 happen later. Every write is therefore conditional and safe to repeat.
 """
 
-from stepwell_engine.ports.catalog import Catalog, Grant, Project, Published, Resource, Secrets
+from stepwell_engine.ports.grants import Grant, Grants
+from stepwell_engine.ports.hints import Dispatcher
+from stepwell_engine.ports.projects import Project, Projects
 from stepwell_engine.ports.queues import Message, Queues
+from stepwell_engine.ports.resources import Resource, Resources
 from stepwell_engine.ports.runs import (
     KEEP,
     Commit,
@@ -17,9 +20,10 @@ from stepwell_engine.ports.runs import (
     Runs,
     Written,
 )
+from stepwell_engine.ports.secrets import Secrets
+from stepwell_engine.ports.versions import Published, Versions
 from stepwell_engine.ports.work import (
     Clock,
-    Dispatcher,
     Gate,
     Ids,
     LongPollSlots,
@@ -30,7 +34,6 @@ from stepwell_engine.ports.work import (
 
 __all__ = [
     "KEEP",
-    "Catalog",
     "Clock",
     "Commit",
     "Delivered",
@@ -39,19 +42,23 @@ __all__ = [
     "Due",
     "Gate",
     "Grant",
+    "Grants",
     "Ids",
     "Keep",
     "LongPollSlots",
     "Message",
     "Project",
+    "Projects",
     "Published",
     "Queues",
     "Refused",
     "Resource",
+    "Resources",
     "Runs",
     "Secrets",
     "StepRunner",
     "TaskGroup",
     "TaskGroups",
+    "Versions",
     "Written",
 ]

@@ -1,4 +1,4 @@
-"""What a worker needs beside the store: time, names, hints, hands."""
+"""What a worker needs beside the stores: time, names, hands."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -46,19 +46,11 @@ class Ids(Protocol):
         ...
 
 
-class Dispatcher(Protocol):
-    """Hints that a run may go on. They may be lost, doubled, late, reordered."""
-
-    def hint(self, run_id: str, project: str, delay: int = 0) -> None:
-        """Ask that somebody advances this run in `delay` ms (at most MAX_HINT_DELAY)."""
-        ...
-
-
 class StepRunner(Protocol):
     """Does the side effect of one kind of step."""
 
     def run(self, attempt: Attempt) -> Outcome:
-        """Try once, within act.timeout ms. Never raises for what the outside world did."""
+        """Try once, within attempt.timeout ms. Never raises for what the outside world did."""
         ...
 
 
@@ -91,8 +83,8 @@ class TaskGroup(Protocol):
 
 
 class TaskGroups(Protocol):
-    """Where a worker finds a crew."""
+    """Where a worker finds a task group."""
 
     def open(self) -> TaskGroup:
-        """A crew that costs nothing until it is given a task."""
+        """A group that costs nothing until it is given a task."""
         ...

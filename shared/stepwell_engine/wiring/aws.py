@@ -7,9 +7,12 @@ from typing import Final
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.aws_clients import Clients
-from stepwell_engine.adapters.dynamodb.catalog import DynamoCatalog
 from stepwell_engine.adapters.dynamodb.client import DynamoDB, connect
+from stepwell_engine.adapters.dynamodb.grants import DynamoGrants
+from stepwell_engine.adapters.dynamodb.projects import DynamoProjects
+from stepwell_engine.adapters.dynamodb.resources import DynamoResources
 from stepwell_engine.adapters.dynamodb.runs import DynamoRuns
+from stepwell_engine.adapters.dynamodb.versions import DynamoVersions
 from stepwell_engine.adapters.process.counters import CountedStepRunner, Counters
 from stepwell_engine.adapters.process.system import RandomIds, SystemClock
 from stepwell_engine.adapters.runners.enqueue import EnqueueRunner
@@ -59,10 +62,13 @@ def aws(
     counters = Counters()
     database = DynamoDB(connect(session=clients.session), clock)
     stores = Stores(
-        DynamoRuns(database, settings.runs_table),
-        SqsQueues(clients, settings.hints_queue_url, settings.queue_prefix),
-        DynamoCatalog(database, settings.control_table),
-        KmsSecrets(clients, settings.key_id, clock),
+        runs=DynamoRuns(database, settings.runs_table),
+        projects=DynamoProjects(database, settings.control_table),
+        grants=DynamoGrants(database, settings.control_table),
+        versions=DynamoVersions(database, settings.control_table),
+        resources=DynamoResources(database, settings.control_table),
+        queues=SqsQueues(clients, settings.hints_queue_url, settings.queue_prefix),
+        secrets=KmsSecrets(clients, settings.key_id, clock),
     )
     outside = Outside(settings.allowed_networks, stores.secrets, clock)
     runners = {
@@ -88,8 +94,8 @@ def _runners(
 ) -> Mapping[str, StepRunner]:
     calls: Mapping[str, Call] = {"url": outside.call, "lambda": LambdaFunctions(clients).call}
     return {
-        Kind.ENQUEUE: EnqueueRunner(stores.catalog, stores.queues, clock),
-        Kind.FUNCTION: FunctionRunner(stores.catalog, calls),
-        Kind.SQL: DataApiRunner(stores.catalog, clients),
+        Kind.ENQUEUE: EnqueueRunner(stores.resources, stores.queues, clock),
+        Kind.FUNCTION: FunctionRunner(stores.resources, calls),
+        Kind.SQL: DataApiRunner(stores.resources, clients),
         Kind.WEBHOOK: outside,
     }

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.memory.catalog_cache import CachedCatalog
+from stepwell_engine.adapters.cached.grants import CachedGrants
+from stepwell_engine.adapters.cached.projects import CachedProjects
+from stepwell_engine.adapters.cached.resources import CachedResources
+from stepwell_engine.adapters.cached.versions import CachedVersions
 from stepwell_engine.adapters.process.hints import ProcessDispatcher
 from stepwell_engine.adapters.process.long_poll import BoundedLongPollSlots
 from stepwell_engine.adapters.process.system import RandomIds, SystemClock
@@ -18,14 +21,17 @@ from stepwell_engine.adapters.runners.enqueue import EnqueueRunner
 from stepwell_engine.adapters.runners.function import Call, FunctionRunner
 from stepwell_engine.adapters.runners.python_callable import Callables
 from stepwell_engine.adapters.secrets.sealed import SealedSecrets, create_key, read_key
-from stepwell_engine.adapters.sqlite.catalog import SqliteCatalog
 from stepwell_engine.adapters.sqlite.database import RESTORE, Database
+from stepwell_engine.adapters.sqlite.grants import SqliteGrants
 from stepwell_engine.adapters.sqlite.key_check import check_key
+from stepwell_engine.adapters.sqlite.projects import SqliteProjects
 from stepwell_engine.adapters.sqlite.queues import SqliteQueues
+from stepwell_engine.adapters.sqlite.resources import SqliteResources
 from stepwell_engine.adapters.sqlite.runs import SqliteRuns
+from stepwell_engine.adapters.sqlite.versions import SqliteVersions
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.errors import StoreError
-from stepwell_engine.ports import Clock, StepRunner
+from stepwell_engine.ports import Clock, Secrets, StepRunner
 from stepwell_engine.settings.embedded import Settings, environment
 from stepwell_engine.wiring.engine import Capabilities, Engine, Stores, assemble
 from stepwell_engine.wiring.lazy import LazyStepRunner
@@ -74,8 +80,7 @@ def embedded(settings: Settings, clock: Clock | None = None) -> Home:
         secrets = SealedSecrets(read_key(key))
         check_key(database, secrets, key)
         runs = SqliteRuns(database)
-        catalog = CachedCatalog(SqliteCatalog(database))
-        stores = Stores(runs, SqliteQueues(database), catalog, secrets)
+        stores = stores_of(database, runs, secrets)
         runners = _runners(settings, stores, clock, opened)
         hints = ProcessDispatcher(clock)
         opened.callback(hints.close)
@@ -83,6 +88,19 @@ def embedded(settings: Settings, clock: Clock | None = None) -> Home:
         engine = assemble(stores, runners, hints, clock, RandomIds(clock), CAPABILITIES, slots)
         kept = opened.pop_all()
     return Home(engine, hints, clock, lambda: runs.recover(clock.now()), slots.stop, kept.close)
+
+
+def stores_of(database: Database, runs: SqliteRuns, secrets: Secrets) -> Stores:
+    """The stores on one file. What every step and request asks for is remembered."""
+    return Stores(
+        runs=runs,
+        projects=CachedProjects(SqliteProjects(database)),
+        grants=CachedGrants(SqliteGrants(database)),
+        versions=CachedVersions(SqliteVersions(database)),
+        resources=CachedResources(SqliteResources(database)),
+        queues=SqliteQueues(database),
+        secrets=secrets,
+    )
 
 
 def _database(folder: Path, key: Path) -> Database:
@@ -116,8 +134,8 @@ def _runners(
         "python": callables.call,
     }
     return {
-        Kind.ENQUEUE: EnqueueRunner(stores.catalog, stores.queues, clock),
-        Kind.FUNCTION: FunctionRunner(stores.catalog, calls),
+        Kind.ENQUEUE: EnqueueRunner(stores.resources, stores.queues, clock),
+        Kind.FUNCTION: FunctionRunner(stores.resources, calls),
         Kind.SQL: LazyStepRunner(lambda: _sql(stores, dsn, late)),
         Kind.WEBHOOK: outside,
     }
@@ -148,6 +166,6 @@ class _Postgres:
 def _sql(stores: Stores, dsn: Callable[[str], str], opened: ExitStack) -> StepRunner:
     from stepwell_engine.adapters.runners.sql import SqlRunner  # noqa: PLC0415
 
-    runner = SqlRunner(stores.catalog, stores.secrets, dsn)
+    runner = SqlRunner(stores.resources, stores.secrets, dsn)
     opened.callback(runner.close)
     return runner

@@ -8,20 +8,23 @@ from stepwell_engine.adapters.process.gate import ProcessGate
 from stepwell_engine.adapters.process.task_groups import ThreadTaskGroups
 from stepwell_engine.api.services import Services
 from stepwell_engine.ports import (
-    Catalog,
     Clock,
     Dispatcher,
+    Grants,
     Ids,
     LongPollSlots,
+    Projects,
     Queues,
+    Resources,
     Runs,
     Secrets,
     StepRunner,
+    Versions,
 )
 from stepwell_engine.service.projects.definitions import Workflows
 from stepwell_engine.service.projects.identity import Identity
 from stepwell_engine.service.projects.queue_messages import QueueMessages
-from stepwell_engine.service.projects.resources import Resources
+from stepwell_engine.service.projects.resources import ResourceRegistry
 from stepwell_engine.service.runs.controls import Controls
 from stepwell_engine.service.runs.queries import Queries
 from stepwell_engine.service.runs.starts import Starts
@@ -34,8 +37,11 @@ class Stores:
     """Where a home keeps things."""
 
     runs: Runs
+    projects: Projects
+    grants: Grants
+    versions: Versions
+    resources: Resources
     queues: Queues
-    catalog: Catalog
     secrets: Secrets
 
 
@@ -67,15 +73,15 @@ def assemble(
     slots: LongPollSlots | None = None,
 ) -> Engine:
     """The use cases over a home's adapters. `waits`: None lets every request wait."""
-    workflows = Workflows(stores.catalog, stores.secrets, clock)
+    workflows = Workflows(stores.versions, stores.secrets, clock)
     return Engine(
         services=Services(
             workflows=workflows,
             starts=Starts(stores.runs, workflows, dispatcher, clock, ids),
             controls=Controls(stores.runs, workflows, dispatcher, clock, ids),
             queries=Queries(stores.runs, workflows, clock, slots),
-            resources=Resources(
-                stores.catalog,
+            resources=ResourceRegistry(
+                stores.resources,
                 stores.queues,
                 stores.secrets,
                 clock,
@@ -83,7 +89,7 @@ def assemble(
                 database_kinds=capabilities.databases,
             ),
             messages=QueueMessages(stores.queues, clock),
-            identity=Identity(stores.catalog, clock, ids),
+            identity=Identity(stores.projects, stores.grants, clock, ids),
         ),
         advance=Advance(
             stores.runs,

@@ -8,7 +8,7 @@ from stepwell_engine import limits
 from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Outcome, Succeeded
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.errors import StoreError
-from stepwell_engine.ports import Catalog, Resource
+from stepwell_engine.ports import Resource, Resources
 
 # Files and sockets, memory, processes and threads.
 _SHORTAGES: Final = frozenset(
@@ -37,10 +37,12 @@ def event_of(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def find(catalog: Catalog, attempt: Attempt, kind: str, name: str) -> Resource | Failed | Deferred:
+def find(
+    resources: Resources, attempt: Attempt, kind: str, name: str
+) -> Resource | Failed | Deferred:
     """The resource that a step names, or why the step cannot go on."""
     try:
-        resource = catalog.resource(attempt.project, kind, name)
+        resource = resources.get(attempt.project, kind, name)
     except StoreError as error:
         return Deferred(f'the {kind} "{name}" cannot be looked up now: {error}')
     return unknown_resource(attempt, kind, name) if resource is None else resource

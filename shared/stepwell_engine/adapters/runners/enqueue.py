@@ -4,20 +4,20 @@ from stepwell_engine.adapters.runners.attempts import find, output_of, unknown_r
 from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.errors import StoreError
-from stepwell_engine.ports import Catalog, Clock, Queues, Resource
+from stepwell_engine.ports import Clock, Queues, Resource, Resources
 
 
 class EnqueueRunner:
     """Sends the payload; the output is `{"msg_id": …}`, the queue's own id of the message."""
 
-    def __init__(self, catalog: Catalog, queues: Queues, clock: Clock) -> None:
-        self._catalog = catalog
+    def __init__(self, resources: Resources, queues: Queues, clock: Clock) -> None:
+        self._resources = resources
         self._queues = queues
         self._clock = clock
 
     def run(self, attempt: Attempt) -> Outcome:
         """Send one message. Fails with `unknown_resource`."""
-        queue = find(self._catalog, attempt, "queue", attempt.target)
+        queue = find(self._resources, attempt, "queue", attempt.target)
         if not isinstance(queue, Resource):
             return queue
         body = jsonvalue.encode(attempt.payload)

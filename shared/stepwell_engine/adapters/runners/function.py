@@ -6,7 +6,7 @@ from typing import Any
 from stepwell_engine.adapters.runners.attempts import find
 from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome
 from stepwell_engine.core.values import jsonvalue
-from stepwell_engine.ports import Catalog, Resource
+from stepwell_engine.ports import Resource, Resources
 
 # What the resource says of the function (URL, ARN, words of a command, module:callable); the act.
 Call = Callable[[Any, Attempt], Outcome]
@@ -15,14 +15,14 @@ Call = Callable[[Any, Attempt], Outcome]
 class FunctionRunner:
     """Calls the function resource that the target names; the output is what it returned."""
 
-    def __init__(self, catalog: Catalog, calls: Mapping[str, Call]) -> None:
+    def __init__(self, resources: Resources, calls: Mapping[str, Call]) -> None:
         """`calls`: how to call each kind of function, by the name of its kind."""
-        self._catalog = catalog
+        self._resources = resources
         self._calls = calls
 
     def run(self, attempt: Attempt) -> Outcome:
         """Call once. Fails with `unknown_resource`."""
-        resource = find(self._catalog, attempt, "function", attempt.target)
+        resource = find(self._resources, attempt, "function", attempt.target)
         if not isinstance(resource, Resource):
             return resource
         ((kind, target),) = jsonvalue.decode(resource.config).items()

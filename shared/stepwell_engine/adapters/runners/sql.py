@@ -14,7 +14,7 @@ from stepwell_engine.adapters.postgres.rows import Rows
 from stepwell_engine.adapters.postgres.session import CopyUnsupported, Session, SessionLost
 from stepwell_engine.adapters.runners.attempts import find, is_shortage, timed_out
 from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Outcome, Succeeded
-from stepwell_engine.ports import Catalog, Resource, Secrets
+from stepwell_engine.ports import Resource, Resources, Secrets
 
 _WHAT: Final = "the statement"
 # The server gives up this share of the time earlier than we do, so that its answer still comes.
@@ -43,11 +43,13 @@ class SqlRunner:
     there. However many rows there are, one at a time is in memory; that one twice, in whole.
     """
 
-    def __init__(self, catalog: Catalog, secrets: Secrets, embedded: Callable[[str], str]) -> None:
+    def __init__(
+        self, resources: Resources, secrets: Secrets, embedded: Callable[[str], str]
+    ) -> None:
         """`embedded`: project → DSN of the database for projects without a DSN of their own;
         may raise PostgresUnavailable.
         """
-        self._catalog = catalog
+        self._resources = resources
         self._secrets = secrets
         self._embedded = embedded
         self._pool = Pool()
@@ -61,7 +63,7 @@ class SqlRunner:
         seconds = attempt.timeout / limits.SECOND
         deadline = time.monotonic() + seconds
         server_deadline = deadline - min(_SERVER_MARGIN, seconds * _SERVER_SHARE)
-        resource = find(self._catalog, attempt, "database", "database")
+        resource = find(self._resources, attempt, "database", "database")
         if not isinstance(resource, Resource):
             return resource
         key = (attempt.project, resource.sealed)

@@ -22,7 +22,7 @@ from stepwell_engine.adapters.aws_clients import (
 from stepwell_engine.adapters.runners.attempts import find, timed_out
 from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome, Succeeded
 from stepwell_engine.core.values import jsonvalue
-from stepwell_engine.ports import Catalog, Resource
+from stepwell_engine.ports import Resource, Resources
 
 MAX_TIMEOUT: Final = 45 * limits.SECOND  # when the Data API itself ends a call
 
@@ -48,13 +48,13 @@ class DataApiRunner:
     `"rows_truncated": true` if not all are there.
     """
 
-    def __init__(self, catalog: Catalog, clients: Clients) -> None:
-        self._catalog = catalog
+    def __init__(self, resources: Resources, clients: Clients) -> None:
+        self._resources = resources
         self._clients = clients
 
     def run(self, attempt: Attempt) -> Outcome:
         """Run the statement once."""
-        resource = find(self._catalog, attempt, "database", "database")
+        resource = find(self._resources, attempt, "database", "database")
         if not isinstance(resource, Resource):
             return resource
         config = jsonvalue.decode(resource.config)

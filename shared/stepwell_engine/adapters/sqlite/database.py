@@ -1,4 +1,4 @@
-"""One SQLite file for runs, queues and the catalog: connections, transactions, group commit."""
+"""One SQLite file for every store: connections, transactions, group commit."""
 
 import contextlib
 import sqlite3
@@ -15,6 +15,7 @@ from stepwell_engine.errors import NewerFormat, StoreError, Unavailable
 
 T = TypeVar("T")
 Operation = Callable[[sqlite3.Connection], T]
+Row = tuple[Any, ...]
 
 OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
 BUSY_SECONDS = 10.0  # how long another process may hold the file before a write gives up
@@ -86,6 +87,14 @@ class Database:
             if self._closed:
                 self._close_idle()
         return result
+
+    def rows(self, sql: str, values: Row) -> list[Row]:
+        """What one query finds."""
+        return self.read(lambda connection: connection.execute(sql, values).fetchall())
+
+    def row(self, sql: str, values: Row) -> Row | None:
+        """The first row that one query finds, if any."""
+        return next(iter(self.rows(sql, values)), None)
 
     def close(self) -> None:
         """Close every connection, whatever thread used it; a read in progress ends first."""

@@ -3,17 +3,15 @@
 import sqlite3
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
-from stepwell_engine.adapters.sqlite.database import Database
+from stepwell_engine.adapters.sqlite.database import Database, Row
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import LIVE, Status
 from stepwell_engine.errors import NewerFormat
 from stepwell_engine.limits import CLOCK_MARGIN, FORMAT, MAX_PENDING_SIGNALS
 from stepwell_engine.ports import KEEP, Commit, Delivered, Done, Due, Refused, Written
-
-Row = tuple[Any, ...]
 
 _COLUMNS: Final = (  # in the order of Head
     "run_id, project, workflow, version, created_at, status, ended_at, ready_at, wake_at, token, "

@@ -11,7 +11,7 @@ from stepwell_engine.core.declared.validate import Violation, build, check, map_
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.core.values.excerpt import excerpt
 from stepwell_engine.errors import NewerFormat, Problem
-from stepwell_engine.ports import Catalog, Clock, Published, Secrets
+from stepwell_engine.ports import Clock, Published, Secrets, Versions
 from stepwell_engine.service.paging import listing, page, text_position
 
 _CACHED_DEFINITIONS: Final = 128
@@ -20,8 +20,8 @@ _CACHED_DEFINITIONS: Final = 128
 class Workflows:
     """The declared workflows of all projects."""
 
-    def __init__(self, catalog: Catalog, secrets: Secrets, clock: Clock) -> None:
-        self._catalog = catalog
+    def __init__(self, versions: Versions, secrets: Secrets, clock: Clock) -> None:
+        self._versions = versions
         self._secrets = secrets
         self._clock = clock
         # Versions are immutable, so nothing in here ever goes stale. Errors are not kept.
@@ -37,7 +37,7 @@ class Workflows:
         sealed = map_secrets(body, lambda secret: self._secrets.seal(secret, project))
         enabled: bool = body.get("enabled", True)
         document = jsonvalue.encode(sealed)
-        return self._catalog.publish(project, name, document, enabled, self._clock.now())
+        return self._versions.publish(project, name, document, enabled, self._clock.now())
 
     def validate_only(self, _project: str, name: str, body: Any) -> None:
         """Check what `publish` checks, and store nothing."""
@@ -53,14 +53,14 @@ class Workflows:
 
     def newest(self, project: str, name: str) -> Published:
         """The highest version, enabled or not. Problem `not_found`."""
-        found = self._catalog.newest(project, name)
+        found = self._versions.newest(project, name)
         if found is None:
             raise _unknown(name)
         return _readable(found)
 
     def version(self, project: str, name: str, version: int) -> Published:
         """One version. Problem `not_found`."""
-        found = self._catalog.version(project, name, version)
+        found = self._versions.get(project, name, version)
         if found is None:
             raise Problem(
                 "not_found", f"there is no version {version} of a workflow {excerpt(name)}"
@@ -72,18 +72,18 @@ class Workflows:
     ) -> tuple[Sequence[Published], str | None]:
         """The newest version of each workflow, by name, and the cursor of the next page."""
         of = listing("workflows", project)
-        found = self._catalog.workflows(project, text_position(of, given), limit + 1)
+        found = self._versions.list(project, text_position(of, given), limit + 1)
         shown, following = page(of, found, limit, lambda one: one.workflow)
         return [_readable(one) for one in shown], following
 
     def set_enabled(self, project: str, name: str, enabled: bool) -> None:
         """Set the flag on every version. Problem `not_found`."""
-        if not self._catalog.set_enabled(project, name, enabled):
+        if not self._versions.set_enabled(project, name, enabled):
             raise _unknown(name)
 
     def enabled(self, project: str, workflow: str) -> int:
         """The version that a start resolves to. Problem: `not_found`, `workflow_disabled`."""
-        found = self._catalog.newest_enabled(project, workflow)
+        found = self._versions.newest_enabled(project, workflow)
         if found is not None:
             return found.version
         self.newest(project, workflow)

@@ -9,7 +9,7 @@ from typing import Final
 
 from stepwell_engine.core.values.excerpt import excerpt
 from stepwell_engine.errors import Problem
-from stepwell_engine.ports import Catalog, Clock, Grant, Ids, Project
+from stepwell_engine.ports import Clock, Grant, Grants, Ids, Project, Projects
 
 
 class Role(StrEnum):
@@ -56,8 +56,9 @@ class Actor:
 class Identity:
     """Tokens, projects, and who may do what in them."""
 
-    def __init__(self, catalog: Catalog, clock: Clock, ids: Ids) -> None:
-        self._catalog = catalog
+    def __init__(self, projects: Projects, grants: Grants, clock: Clock, ids: Ids) -> None:
+        self._projects = projects
+        self._grants = grants
         self._clock = clock
         self._ids = ids
 
@@ -66,7 +67,7 @@ class Identity:
         if _TOKEN.fullmatch(token) is None:
             raise Problem("unauthenticated", "the bearer token is malformed")
         digest = _digest(token)
-        grant = self._catalog.grant(digest)
+        grant = self._grants.get(digest)
         if grant is None or not hmac.compare_digest(grant.token_hash, digest):
             raise Problem("unauthenticated", "the bearer token is not known")
         if grant.expires_at is not None and grant.expires_at <= self._clock.now():
@@ -84,7 +85,7 @@ class Identity:
                 "forbidden",
                 "project keys are not accepted here: use the session token of a member",
             )
-        project = self._catalog.project(ref) if _NAME.fullmatch(ref) else None
+        project = self._projects.get(ref) if _NAME.fullmatch(ref) else None
         if project is None or project.organization != actor.organization:
             raise Problem("not_found", f"there is no project {excerpt(ref)}")
         if actor.role not in ALLOWED[permission]:
@@ -98,7 +99,7 @@ class Identity:
     def mint_session(self, organization: str, role: Role, expires_at: int | None = None) -> str:
         """A new session token of a member, shown this once: only its hash is kept."""
         token = "swt_" + "".join(self._ids.token() for _ in range(_TOKEN_PARTS))
-        self._catalog.put_grant(
+        self._grants.put(
             Grant(
                 token_hash=_digest(token),
                 kind="session",
@@ -119,13 +120,13 @@ class Identity:
                 raise Problem(
                     "invalid_request", f"the {what} {excerpt(name)} must match {_NAME.pattern}"
                 )
-        existing = self._catalog.project(ref)
+        existing = self._projects.get(ref)
         if existing is not None:
             if existing.organization != organization:
                 raise Problem("conflict", f"the project ref {excerpt(ref)} is taken")
             return existing
         project = Project(ref, organization, self._clock.now())
-        self._catalog.put_project(project)
+        self._projects.put(project)
         return project
 
 

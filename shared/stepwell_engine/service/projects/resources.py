@@ -12,7 +12,7 @@ from stepwell_engine.core.declared.fields import FUNCTION_NAME, QUEUE_NAME, URL,
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.core.values.excerpt import excerpt
 from stepwell_engine.errors import Problem
-from stepwell_engine.ports import Catalog, Clock, Queues, Resource, Secrets
+from stepwell_engine.ports import Clock, Queues, Resource, Resources, Secrets
 from stepwell_engine.service.paging import listing, page, text_position
 
 QUEUE: Final = "queue"
@@ -36,12 +36,12 @@ _DATABASE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$-]{0,62}")
 _NAMES: Final[Mapping[str, Name]] = {QUEUE: QUEUE_NAME, FUNCTION: FUNCTION_NAME}
 
 
-class Resources:
+class ResourceRegistry:
     """The resources of all projects."""
 
     def __init__(
         self,
-        catalog: Catalog,
+        resources: Resources,
         queues: Queues,
         secrets: Secrets,
         clock: Clock,
@@ -51,7 +51,7 @@ class Resources:
         """Those of FUNCTION_KINDS that this installation can call, and those of DATABASE_KINDS
         that it can reach.
         """
-        self._catalog = catalog
+        self._resources = resources
         self._queues = queues
         self._secrets = secrets
         self._clock = clock
@@ -135,7 +135,7 @@ class Resources:
 
     def get(self, project: str, kind: str, name: str) -> Resource:
         """One resource. Problem `not_found`."""
-        found = self._catalog.resource(project, kind, name)
+        found = self._resources.get(project, kind, name)
         if found is None:
             raise _unknown(kind, name)
         return found
@@ -145,7 +145,7 @@ class Resources:
     ) -> tuple[Sequence[Resource], str | None]:
         """The resources of a kind by name, and the cursor of the next page."""
         of = listing(kind, project)
-        found = self._catalog.resources(project, kind, text_position(of, given), limit + 1)
+        found = self._resources.list(project, kind, text_position(of, given), limit + 1)
         return page(of, found, limit, lambda one: one.name)
 
     def drop(self, project: str, kind: str, name: str) -> None:
@@ -155,7 +155,7 @@ class Resources:
             # First the queue: as long as the entry is there, this can be done again.
             with suppress(KeyError):
                 self._queues.drop(project, name)
-        self._catalog.drop_resource(project, kind, name)
+        self._resources.delete(project, kind, name)
 
     def _put(
         self,
@@ -165,7 +165,7 @@ class Resources:
         config: Mapping[str, Any],
         sealed: str | None = None,
     ) -> Resource:
-        existing = self._catalog.resource(project, kind, name)
+        existing = self._resources.get(project, kind, name)
         resource = Resource(
             project=project,
             kind=kind,
@@ -174,7 +174,7 @@ class Resources:
             sealed=sealed,
             created_at=self._clock.now() if existing is None else existing.created_at,
         )
-        self._catalog.put_resource(resource)
+        self._resources.put(resource)
         return resource
 
 

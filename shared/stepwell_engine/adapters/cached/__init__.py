@@ -1,0 +1,1 @@
+"""What every step and request asks for, remembered over another adapter."""

@@ -1,0 +1,40 @@
+"""What a project's steps use, by kind and name: queues, functions, the database."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A named thing of the user's. `kind`: queue, function, database (named `database`).
+
+    `config` is its JSON without secrets; `sealed` the secret part, sealed.
+    """
+
+    project: str
+    kind: str
+    name: str
+    config: bytes
+    sealed: str | None
+    created_at: int
+
+
+class Resources(Protocol):
+    """The resources of every project."""
+
+    def put(self, resource: Resource) -> None:
+        """Create or replace a resource."""
+        ...
+
+    def get(self, project: str, kind: str, name: str) -> Resource | None:
+        """A resource, or None."""
+        ...
+
+    def list(self, project: str, kind: str, after: str | None, limit: int) -> Sequence[Resource]:
+        """By name, with names above `after`."""
+        ...
+
+    def delete(self, project: str, kind: str, name: str) -> bool:
+        """False if there was none."""
+        ...
