@@ -6,9 +6,12 @@ from typing import Any, cast
 import pytest
 
 from stepwell_engine.adapters.dynamodb.blobs import CHUNK
-from stepwell_engine.adapters.dynamodb.catalog import DynamoCatalog
 from stepwell_engine.adapters.dynamodb.client import DynamoDB
+from stepwell_engine.adapters.dynamodb.grants import DynamoGrants
+from stepwell_engine.adapters.dynamodb.projects import DynamoProjects
+from stepwell_engine.adapters.dynamodb.resources import DynamoResources
 from stepwell_engine.adapters.dynamodb.runs import DynamoRuns
+from stepwell_engine.adapters.dynamodb.versions import DynamoVersions
 from stepwell_engine.adapters.process.system import SystemClock
 from stepwell_engine.core.run.head import Blob
 from stepwell_engine.ports import Delivered, Grant, Project, Refused, Resource
@@ -55,11 +58,6 @@ def runs(database: DynamoDB) -> DynamoRuns:
     return DynamoRuns(database, RUNS, SHARDS)
 
 
-@pytest.fixture
-def catalog(database: DynamoDB) -> DynamoCatalog:
-    return DynamoCatalog(database, CONTROL)
-
-
 def test_a_head_is_read_as_it_stands(runs: DynamoRuns) -> None:
     head = put(runs, a_head(idempotency_key="k"))
     assert runs.get(RUN) == head
@@ -88,29 +86,33 @@ def test_a_delivery_sees_what_came_a_moment_before(runs: DynamoRuns) -> None:
     assert again == Delivered(runs.get(RUN), first.at)
 
 
-def test_a_definition_is_there_once_it_is_published(catalog: DynamoCatalog) -> None:
-    catalog.publish("shop", "order", b"{}", True, NOW)
-    published = catalog.publish("shop", "order", b'{"steps":[]}', True, NOW)
+def test_a_definition_is_there_once_it_is_published(database: DynamoDB) -> None:
+    versions = DynamoVersions(database, CONTROL)
+    versions.publish("shop", "order", b"{}", True, NOW)
+    published = versions.publish("shop", "order", b'{"steps":[]}', True, NOW)
     assert published.version == 2
     reads: list[Callable[[], object]] = [
-        lambda: catalog.version("shop", "order", 2),
-        lambda: catalog.newest("shop", "order"),
-        lambda: catalog.newest_enabled("shop", "order"),
-        lambda: catalog.workflows("shop", None, 10)[0],
+        lambda: versions.get("shop", "order", 2),
+        lambda: versions.newest("shop", "order"),
+        lambda: versions.newest_enabled("shop", "order"),
+        lambda: versions.list("shop", None, 10)[0],
     ]
     assert [read() for read in reads] == [published] * len(reads)
-    assert catalog.set_enabled("shop", "order", False)
-    assert catalog.newest_enabled("shop", "order") is None
+    assert versions.set_enabled("shop", "order", False)
+    assert versions.newest_enabled("shop", "order") is None
 
 
-def test_what_is_new_in_a_project_is_there_at_once(catalog: DynamoCatalog) -> None:
+def test_what_is_new_in_a_project_is_there_at_once(database: DynamoDB) -> None:
+    projects = DynamoProjects(database, CONTROL)
     project = Project("shop", "local", NOW)
-    catalog.put_project(project)
-    assert catalog.project("shop") == project
+    projects.put(project)
+    assert projects.get("shop") == project
+    grants = DynamoGrants(database, CONTROL)
     grant = Grant("hash", "session", "local", "owner", "shop", None)
-    catalog.put_grant(grant)
-    assert catalog.grant("hash") == grant
+    grants.put(grant)
+    assert grants.get("hash") == grant
+    resources = DynamoResources(database, CONTROL)
     resource = Resource("shop", "queue", "emails", b"{}", None, NOW)
-    catalog.put_resource(resource)
-    assert catalog.resource("shop", "queue", "emails") == resource
-    assert list(catalog.resources("shop", "queue", None, 10)) == [resource]
+    resources.put(resource)
+    assert resources.get("shop", "queue", "emails") == resource
+    assert list(resources.list("shop", "queue", None, 10)) == [resource]
