@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -16,6 +17,9 @@ from stepwell_engine.api.routes import ROUTES
 from stepwell_engine.api.routing import Route
 from stepwell_engine.api.validation import checked
 from stepwell_engine.core.declared import fields
+from stepwell_engine.core.declared.definition import Kind
+from stepwell_engine.core.declared.fields import Field
+from stepwell_engine.core.declared.kinds import ACTION_KINDS, FIELDS, KINDS, KindDescription
 from stepwell_engine.core.declared.validate import check
 from tests.arch.sources import ROOT, tracked
 
@@ -105,13 +109,15 @@ LIMITS = {
 
 # In docs/steps.md.
 DEFAULTS = (
-    "| `max_attempts` | {DEFAULT_ATTEMPTS} |",
-    "| `timeout_seconds` | {DEFAULT_ACTION_TIMEOUT.s} |",
-    "`subworkflow`: {DEFAULT_SUBWORKFLOW_TIMEOUT.h} hours",
-    "{DEFAULT_SIGNAL_TIMEOUT.days} days",
     "`visibility_timeout` (seconds; {DEFAULT_VISIBILITY} if left out)",
     "`max_receives` ({DEFAULT_RECEIVES})",
 )
+
+# In the tables of docs/steps.md, which are held to the descriptions of the kinds.
+OF_KINDS = {
+    *("DEFAULT_ATTEMPTS", "DEFAULT_ACTION_TIMEOUT"),
+    *("DEFAULT_SIGNAL_TIMEOUT", "DEFAULT_SUBWORKFLOW_TIMEOUT"),
+}
 
 # What no user meets as a number: units, what is no duration at all, the engine's own affairs.
 INTERNAL = {
@@ -148,9 +154,61 @@ def test_the_defaults_in_the_docs_are_those_of_the_code() -> None:
 
 
 def test_every_limit_is_in_the_docs_or_the_engines_own_affair() -> None:
-    told = named([*LIMITS.values(), *DEFAULTS])
+    told = named([*LIMITS.values(), *DEFAULTS]) | OF_KINDS
     assert told & INTERNAL == set()
     assert told | INTERNAL == set(VALUES)
+
+
+def kind_rows(kinds: Mapping[Kind, KindDescription]) -> list[str]:
+    """The first table of docs/steps.md: each kind with what it needs and what it puts out."""
+    rows = []
+    for kind, one in kinds.items():
+        needs = "; ".join(
+            f"`{name}`: {field.right}" for name, field in one.fields.items() if field.required
+        )
+        rows.append(f"| `{kind}` | {one.does} | {needs or 'nothing'} | {one.output or 'none'} |")
+    return rows
+
+
+def field_rows(kinds: Mapping[Kind, KindDescription]) -> list[str]:
+    """The second: each field that may be left out, with the kinds that take it alike."""
+    rows = []
+    for name in FIELDS:
+        alike: dict[tuple[str, str], list[str]] = {}
+        for kind, one in kinds.items():
+            field = one.fields.get(name)
+            if field is not None and not field.required:
+                alike.setdefault((field.right, shown_default(field)), []).append(f"`{kind}`")
+        rows += [
+            f"| `{name}` | {', '.join(of)} | {default} | {right} |"
+            for (right, default), of in alike.items()
+        ]
+    return rows
+
+
+def shown_default(field: Field) -> str:
+    if field.default is None:
+        return "none"
+    return f"{field.default:,}" if isinstance(field.default, int) else f"`{field.default}`"
+
+
+def test_the_kinds_and_fields_in_the_docs_are_those_of_the_code() -> None:
+    text = (ROOT / "docs" / "steps.md").read_text("utf-8")
+    section, _, _ = text.partition("\n## ")
+    without_links = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", section)
+    rows = re.findall(r"^\| `.*$", without_links, re.M)
+    assert rows == [*kind_rows(KINDS), *field_rows(KINDS)]
+    assert set(list(KINDS)[:4]) == ACTION_KINDS  # "the first four kinds"
+
+
+def test_a_change_to_a_description_shows_in_the_tables() -> None:
+    sleep = KINDS[Kind.SLEEP]
+    changed = {**KINDS, Kind.SLEEP: replace(sleep, does="dozes")}
+    assert kind_rows(changed) != kind_rows(KINDS)
+    attempts = replace(KINDS[Kind.SQL].fields["max_attempts"], default=4)
+    fields = {**KINDS[Kind.SQL].fields, "max_attempts": attempts}
+    changed = {**KINDS, Kind.SQL: replace(KINDS[Kind.SQL], fields=fields)}
+    assert field_rows(changed) != field_rows(KINDS)
 
 
 def anchors(document: Path) -> set[str]:

@@ -212,12 +212,11 @@ def sealed_secret_violation(value: object) -> str | None:
     return "secret must be sealed text"
 
 
-PAYLOAD: Final = Field("any JSON value, which is what is sent", _payload_violation, {}, default={})
-CHILD_INPUT: Final = Field(
-    "any JSON value, which is the input of the child", _payload_violation, {}, default={}
-)
+_JSON: Final = f"any JSON value of at most {MAX_STEP_PAYLOAD:,} bytes as compact JSON"
+PAYLOAD: Final = Field(f"what is sent: {_JSON}", _payload_violation, {}, default={})
+CHILD_INPUT: Final = Field(f"the child's input: {_JSON}", _payload_violation, {}, default={})
 SECRET: Final = Field(
-    "text that signs each request, and is never shown again",
+    "text that signs each request; never shown again",
     _secret_violation,
     {"type": "string", "minLength": 1, "maxLength": MAX_SECRET, "writeOnly": True},
 )
