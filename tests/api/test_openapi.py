@@ -79,7 +79,15 @@ def test_limits_are_documented() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["StartRun", "SendSignal", "SetEnabled", "PutQueue", "PutFunction", "DefinitionBody", "Step"],
+    [
+        "StartRun",
+        "SendSignal",
+        "SetEnabled",
+        "PutQueue",
+        "PutFunction",
+        "DefinitionBody",
+        "SleepStep",
+    ],
 )
 def test_bodies_take_no_unknown_fields(name: str) -> None:
     assert document()["components"]["schemas"][name]["additionalProperties"] is False

@@ -21,6 +21,7 @@ from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.declared.fields import Field
 from stepwell_engine.core.declared.kinds import ACTION_KINDS, FIELDS, KINDS, KindDescription
 from stepwell_engine.core.declared.validate import check
+from tests.api.definition_schema import fits
 from tests.arch.sources import ROOT, tracked
 
 DOCUMENTS = [ROOT / path for path in tracked() if path.suffix == ".md"]
@@ -267,3 +268,4 @@ def test_every_call_in_the_docs_is_one_that_the_api_takes(
         checked(route.body, value)
     else:
         assert check(value, path.rpartition("/")[2]) == []
+        assert fits(value)

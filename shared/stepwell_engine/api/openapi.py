@@ -12,6 +12,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 from stepwell_engine.api.problems import ProblemView
 from stepwell_engine.api.replies import JSON, PROBLEM_JSON
 from stepwell_engine.api.routing import Route
+from stepwell_engine.api.workflows import step_schema
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.errors import PROBLEM_STATUS
 
@@ -62,6 +63,7 @@ def document(routes: Iterable[Route]) -> bytes:
     shown = json.loads(text)
     for name in _FOREIGN:
         del shown["components"]["schemas"][name]
+    shown["components"]["schemas"] |= step_schema.components()
     return jsonvalue.encode(shown)
 
 

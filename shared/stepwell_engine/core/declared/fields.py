@@ -300,7 +300,7 @@ CHILDREN: Final = Field(
 COMPENSATE: Final = Field(
     "an action without a key, which compensates for the step if the run fails after it",
     lambda *_: None,
-    {"type": "object"},
+    {},
 )
 
 
