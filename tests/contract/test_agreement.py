@@ -14,7 +14,7 @@ from stepwell_engine.core.run.head import Blob
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.limits import CLOCK_MARGIN
-from stepwell_engine.ports import KEEP, Commit, Due, Runs, Written
+from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Due, Runs, Written
 from tests.contract.heads import NOW, a_head, some_message
 from tests.contract.homes import HOMES, MemoryHome
 
@@ -53,11 +53,11 @@ def commits(draw: st.DrawFn) -> Call:
         draw(NUMBERS),
         blob.encode(),
         expect=draw(EXPECTED),
-        inbox_seq=draw(st.none() | NUMBERS),
-        status=draw(st.none() | st.sampled_from([*Status])),
-        ready_at=draw(st.none() | TIMES),
+        inbox_seq=draw(st.just(UNCHECKED) | NUMBERS),
+        status=draw(st.just(KEEP) | st.sampled_from([*Status])),
+        ready_at=draw(st.just(KEEP) | TIMES),
         wake_at=draw(st.just(KEEP) | st.none() | TIMES),
-        ended_at=draw(st.none() | TIMES),
+        ended_at=draw(st.just(KEEP) | TIMES),
         release=draw(st.booleans()),
         progress=draw(st.booleans()),
         consumed=tuple(draw(st.lists(MAILS, max_size=2))),

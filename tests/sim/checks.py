@@ -10,7 +10,7 @@ from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.limits import CHILDREN_AT_ONCE, CLOCK_MARGIN, LEASE, MAX_LOST_LEASES
-from stepwell_engine.ports import Commit
+from stepwell_engine.ports import KEEP, Commit
 from tests.sim.families import Families
 from tests.sim.ledger import (
     SKEW,
@@ -127,7 +127,7 @@ class Checks:
         if ledger.journal != before:
             ledger.losses = 0
         self._standing(ledger, new)
-        if new.live and new.lease_token is None and commit.status is not None:  # not just put back
+        if new.live and new.lease_token is None and commit.status is not KEEP:  # not just put back
             check_parked(ledger, new)
         now = self._clock()
         if old.live and not new.live:

@@ -24,7 +24,7 @@ from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.core.run.transitions import succeeded_record
 from stepwell_engine.limits import MINUTE
-from stepwell_engine.ports import Commit, Dispatcher, Done, Due, Runs, Written
+from stepwell_engine.ports import UNCHECKED, Commit, Dispatcher, Done, Due, Runs, Written
 from stepwell_engine.service.runs.starts import Starts
 from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.leased_run import LeasedRun
@@ -48,7 +48,7 @@ class NoCommitNumber(Store):
 
 class NoRevision(Store):
     def _may_commit(self, head: Head, commit: Commit) -> bool:
-        return super()._may_commit(head, replace(commit, inbox_seq=None))
+        return super()._may_commit(head, replace(commit, inbox_seq=UNCHECKED))
 
 
 class NoLiveStatus(Store):

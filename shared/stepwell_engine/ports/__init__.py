@@ -11,6 +11,7 @@ from stepwell_engine.ports.queues import Message, Queues
 from stepwell_engine.ports.resources import Resource, Resources
 from stepwell_engine.ports.runs import (
     KEEP,
+    UNCHECKED,
     Commit,
     Delivered,
     Done,
@@ -18,6 +19,7 @@ from stepwell_engine.ports.runs import (
     Keep,
     Refused,
     Runs,
+    Unchecked,
     Written,
 )
 from stepwell_engine.ports.secrets import Secrets
@@ -34,6 +36,7 @@ from stepwell_engine.ports.work import (
 
 __all__ = [
     "KEEP",
+    "UNCHECKED",
     "Clock",
     "Commit",
     "Delivered",
@@ -59,6 +62,7 @@ __all__ = [
     "StepRunner",
     "TaskGroup",
     "TaskGroups",
+    "Unchecked",
     "Versions",
     "Written",
 ]

@@ -19,16 +19,27 @@ class Keep(Enum):
 KEEP = Keep.KEEP
 
 
+class Unchecked(Enum):
+    """Whatever the stored value is."""
+
+    UNCHECKED = "unchecked"
+
+
+UNCHECKED = Unchecked.UNCHECKED
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """One conditional write of a head by the holder of its lease.
 
-    Conditions: the stored `token` and `commit` are these; the status is live (`expect` "live")
-    or `cancelled`; and, if `revision` is given, nobody else wrote since (no new mail).
-    Then: `commit` + 1, the fields below, the `consumed` mail removed, `lost` back to 0 if
-    `progress`, `token` removed if `release`, `until` kept otherwise. `status`, `ready_at`,
-    `wake_at`, `ended_at` left out stay as they are. `owes` is set if it is given. `blobs` are
-    written before the head. While a run owes, no write removes its wake_at but `paid`.
+    Conditions: the stored `lease_token` and `commit_seq` are these; the status is live (`expect`
+    "live") or `cancelled`; and the stored `inbox_seq` is this one (nobody else wrote since: no new
+    message) or UNCHECKED.
+    Then: `commit_seq` + 1, the journal, and the next four fields, where KEEP leaves the stored
+    value as it is and None removes it; the `consumed` messages go, `lost_leases` is 0 again if
+    `progress`, the lease goes if `release`, `notify_pending` is set if given, never unset. `blobs`
+    are written before the head. While `notify_pending`, no write removes wake_at but
+    `mark_notified`.
     """
 
     run_id: str
@@ -36,11 +47,11 @@ class Commit:
     commit_seq: int
     journal: bytes
     expect: Literal["live", "cancelled"] = "live"
-    inbox_seq: int | None = None
-    status: Status | None = None
-    ready_at: int | None = None
+    inbox_seq: int | Unchecked = UNCHECKED
+    status: Status | Keep = KEEP
+    ready_at: int | Keep = KEEP
     wake_at: int | Keep | None = KEEP
-    ended_at: int | None = None
+    ended_at: int | Keep = KEEP
     release: bool = False
     progress: bool = False
     consumed: tuple[str, ...] = ()

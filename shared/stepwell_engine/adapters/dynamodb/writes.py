@@ -15,7 +15,7 @@ from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.status import LIVE, Status
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.limits import CLOCK_MARGIN, FORMAT
-from stepwell_engine.ports import KEEP, Commit, Done, Refused, Written
+from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Done, Refused, Written
 
 Values = dict[str, Any]
 
@@ -169,11 +169,11 @@ class HeadWrites:
         """One step forward; the blobs are there already."""
         sets: Values = {_COMMIT: number(commit.commit_seq + 1), _JOURNAL: {"B": commit.journal}}
         removes: list[str] = []
-        if commit.status is not None:
+        if commit.status is not KEEP:
             sets[_STATUS] = _code(commit.status)
-        if commit.ready_at is not None:
+        if commit.ready_at is not KEEP:
             sets[_READY_AT] = number(commit.ready_at)
-        if commit.ended_at is not None:
+        if commit.ended_at is not KEEP:
             sets[_ENDED_AT] = number(commit.ended_at)
         if commit.notify_pending:
             sets[_NOTIFY_PENDING] = {"BOOL": True}
@@ -198,7 +198,7 @@ class HeadWrites:
             ":token": {"S": commit.lease_token},
             ":commit": number(commit.commit_seq),
         }
-        if commit.inbox_seq is not None:
+        if commit.inbox_seq is not UNCHECKED:
             condition = f"{condition} AND {_REVISION} = :revision"
             values[":revision"] = number(commit.inbox_seq)
         values |= {f":{name}": value for name, value in sets.items()}

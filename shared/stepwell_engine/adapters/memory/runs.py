@@ -10,7 +10,7 @@ from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.errors import NewerFormat
 from stepwell_engine.limits import CLOCK_MARGIN, FORMAT, MAX_PENDING_SIGNALS
-from stepwell_engine.ports import KEEP, Commit, Delivered, Done, Due, Refused, Written
+from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Delivered, Done, Due, Refused, Written
 
 
 class MemoryRuns:
@@ -46,7 +46,7 @@ class MemoryRuns:
 
     def _may_commit(self, head: Head, commit: Commit) -> bool:
         expected = head.live if commit.expect == "live" else head.status is Status.CANCELLED
-        unseen = commit.inbox_seq is not None and commit.inbox_seq != head.inbox_seq
+        unseen = commit.inbox_seq is not UNCHECKED and commit.inbox_seq != head.inbox_seq
         return (
             self._holds(head, commit.lease_token)
             and self._at(head, commit.commit_seq)
@@ -79,10 +79,10 @@ class MemoryRuns:
             head,
             commit_seq=head.commit_seq + 1,
             journal=commit.journal,
-            status=head.status if commit.status is None else commit.status,
-            ready_at=head.ready_at if commit.ready_at is None else commit.ready_at,
+            status=head.status if commit.status is KEEP else commit.status,
+            ready_at=head.ready_at if commit.ready_at is KEEP else commit.ready_at,
             wake_at=self._wake_at(head, commit),
-            ended_at=head.ended_at if commit.ended_at is None else commit.ended_at,
+            ended_at=head.ended_at if commit.ended_at is KEEP else commit.ended_at,
             lease_token=None if commit.release else head.lease_token,
             lease_expires_at=0 if commit.release else head.lease_expires_at,
             claimed_at=0 if commit.release else head.claimed_at,

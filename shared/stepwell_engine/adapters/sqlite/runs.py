@@ -11,7 +11,7 @@ from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import LIVE, Status
 from stepwell_engine.errors import NewerFormat
 from stepwell_engine.limits import CLOCK_MARGIN, FORMAT, MAX_PENDING_SIGNALS
-from stepwell_engine.ports import KEEP, Commit, Delivered, Done, Due, Refused, Written
+from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Delivered, Done, Due, Refused, Written
 
 _COLUMNS: Final = (  # in the order of Head
     "run_id, project, workflow, version, created_at, status, ended_at, ready_at, wake_at, token, "
@@ -186,9 +186,9 @@ class SqliteRuns:
         sql = _COMMITS[commit.expect, commit.wake_at is not KEEP]
         values = (
             commit.journal,
-            None if commit.status is None else commit.status.value,
-            commit.ready_at,
-            commit.ended_at,
+            None if commit.status is KEEP else commit.status.value,
+            None if commit.ready_at is KEEP else commit.ready_at,
+            None if commit.ended_at is KEEP else commit.ended_at,
             commit.release,
             commit.release,
             commit.release,
@@ -198,7 +198,7 @@ class SqliteRuns:
             run_id,
             commit.lease_token,
             commit.commit_seq,
-            commit.inbox_seq,
+            None if commit.inbox_seq is UNCHECKED else commit.inbox_seq,
         )
 
         def operation(connection: sqlite3.Connection) -> Written:

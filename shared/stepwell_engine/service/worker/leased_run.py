@@ -33,7 +33,17 @@ from stepwell_engine.core.run.decision import (
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.status import Status
-from stepwell_engine.ports import Clock, Commit, Dispatcher, Done, Ids, Runs, StepRunner, TaskGroup
+from stepwell_engine.ports import (
+    UNCHECKED,
+    Clock,
+    Commit,
+    Dispatcher,
+    Done,
+    Ids,
+    Runs,
+    StepRunner,
+    TaskGroup,
+)
 from stepwell_engine.service.retry_unavailable import retry_unavailable
 from stepwell_engine.service.runs.children import Children
 from stepwell_engine.service.runs.records import journal_of
@@ -256,7 +266,7 @@ class LeasedRun:
             lease_token=self._token,
             commit_seq=head.commit_seq,
             journal=packed.data,
-            inbox_seq=head.inbox_seq if decision.absent else None,
+            inbox_seq=head.inbox_seq if decision.absent else UNCHECKED,
             release=release,
             progress=self._unrecorded(decision),
             consumed=decision.consumed,
