@@ -3,8 +3,8 @@
 import pytest
 
 from tests.e2e.installation import Installation
-from tests.scenarios.parts import await_signal, called, hook, statuses
 from tests.scenarios.receiver import Receiver
+from tests.scenarios.step_builders import await_signal, called, hook, statuses
 
 pytestmark = pytest.mark.e2e
 

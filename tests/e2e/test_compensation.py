@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import pytest
 
 from tests.e2e.installation import RESERVE, Installation, JsonObject
-from tests.scenarios.parts import answer_by_path, called, compensated, doomed, fan, hook
 from tests.scenarios.receiver import Receiver
+from tests.scenarios.step_builders import answer_by_path, called, compensated, doomed, fan, hook
 
 pytestmark = pytest.mark.e2e
 

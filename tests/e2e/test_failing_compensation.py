@@ -3,8 +3,8 @@
 import pytest
 
 from tests.e2e.installation import Installation
-from tests.scenarios.parts import answer_by_path, called, compensated, doomed, statuses
 from tests.scenarios.receiver import Receiver
+from tests.scenarios.step_builders import answer_by_path, called, compensated, doomed, statuses
 
 pytestmark = pytest.mark.e2e
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.e2e.data_api import DATABASE, DataApi
 from tests.e2e.installation import RESERVE, Installation, JsonObject
-from tests.scenarios.parts import called, fan, hook, statuses
 from tests.scenarios.receiver import Call, Receiver, Reply
+from tests.scenarios.step_builders import called, fan, hook, statuses
 
 pytestmark = pytest.mark.e2e
 

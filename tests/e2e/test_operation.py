@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.installation import FUNCTIONS, Installation, take_away
-from tests.scenarios.parts import nap
+from tests.scenarios.step_builders import nap
 
 pytestmark = pytest.mark.e2e
 

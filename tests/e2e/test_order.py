@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.data_api import DATABASE, DataApi
 from tests.e2e.installation import RESERVE, Installation, JsonObject
 from tests.scenarios.receiver import Receiver, Reply
-from tests.scenarios.test_order_pipeline import SECRET, is_signed
+from tests.scenarios.steps.test_order_pipeline import SECRET, is_signed
 
 pytestmark = pytest.mark.e2e
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.installation import Installation, JsonObject
-from tests.scenarios.parts import await_signal
+from tests.scenarios.step_builders import await_signal
 
 pytestmark = pytest.mark.e2e
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.installation import RESERVE, Installation, JsonObject
-from tests.scenarios.parts import answer_by_path, await_signal, call, doomed, statuses
 from tests.scenarios.receiver import Receiver
+from tests.scenarios.step_builders import answer_by_path, await_signal, call, doomed, statuses
 
 pytestmark = pytest.mark.e2e
 

@@ -118,15 +118,15 @@ class AwsHome(Home):
         return min((at for at in self._times() if at > self.clock.at), default=None)
 
     def signal_often(self, workflow: str, run_id: str, signal: str, times: int) -> None:
-        """Leave the mailbox as so many requests would, which take moto minutes."""
-        letters = {
+        """Leave the inbox as so many requests would, which take moto minutes."""
+        messages = {
             str(n): InboxMessage("signal", signal, self.clock.at, b"null") for n in range(times)
         }
         client().update_item(
             TableName=RUNS,
             Key=key_of(run_id),
-            UpdateExpression="SET m = :mail",
-            ExpressionAttributeValues={":mail": {"M": HeadItem.inbox.serialize(letters)}},
+            UpdateExpression="SET m = :inbox",
+            ExpressionAttributeValues={":inbox": {"M": HeadItem.inbox.serialize(messages)}},
         )
 
     def messages(self, queue: str) -> list[Any]:
