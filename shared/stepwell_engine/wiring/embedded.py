@@ -16,10 +16,7 @@ from stepwell_engine.adapters.cached.versions import CachedVersions
 from stepwell_engine.adapters.process.hints import ProcessDispatcher
 from stepwell_engine.adapters.process.long_poll import BoundedLongPollSlots
 from stepwell_engine.adapters.process.system import RandomIds, SystemClock
-from stepwell_engine.adapters.runners.command import Commands
 from stepwell_engine.adapters.runners.enqueue import EnqueueRunner
-from stepwell_engine.adapters.runners.function import Call, FunctionRunner
-from stepwell_engine.adapters.runners.python_callable import Callables
 from stepwell_engine.adapters.secrets.sealed import SealedSecrets, create_key, read_key
 from stepwell_engine.adapters.sqlite.database import RESTORE, Database
 from stepwell_engine.adapters.sqlite.grants import SqliteGrants
@@ -55,7 +52,7 @@ LOOPBACK: Final = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::
 class Home:
     """The embedded home. `recover` is for its host to call once, before anything runs.
 
-    After `stop_waits` no request waits for a run.
+    After `stop_long_polls` no request waits for a run.
     """
 
     engine: Engine
@@ -126,16 +123,9 @@ def _runners(
     late = opened.enter_context(ExitStack())  # for what a later step opens
     outside = Outside(LOOPBACK, stores.secrets, clock)
     opened.callback(outside.close)
-    callables = Callables(settings.functions)
-    opened.callback(callables.close)
-    calls: Mapping[str, Call] = {
-        "url": outside.call,
-        "command": Commands(environment()).call,
-        "python": callables.call,
-    }
     return {
         Kind.ENQUEUE: EnqueueRunner(stores.resources, stores.queues, clock),
-        Kind.FUNCTION: FunctionRunner(stores.resources, calls),
+        Kind.FUNCTION: LazyStepRunner(lambda: _functions(settings, stores, outside, late)),
         Kind.SQL: LazyStepRunner(lambda: _sql(stores, dsn, late)),
         Kind.WEBHOOK: outside,
     }
@@ -161,6 +151,20 @@ class _Postgres:
         """Stop the server, also one that a killed host left behind."""
         if self._folder.exists():
             self._server.stop()
+
+
+def _functions(
+    settings: Settings, stores: Stores, outside: Outside, opened: ExitStack
+) -> StepRunner:
+    from stepwell_engine.adapters.runners.command import Commands  # noqa: PLC0415
+    from stepwell_engine.adapters.runners.function import FunctionRunner  # noqa: PLC0415
+    from stepwell_engine.adapters.runners.python_callable import Callables  # noqa: PLC0415
+
+    callables = Callables(settings.functions)
+    opened.callback(callables.close)
+    commands = Commands(environment())
+    calls = {"url": outside.call, "command": commands.call, "python": callables.call}
+    return FunctionRunner(stores.resources, calls)
 
 
 def _sql(stores: Stores, dsn: Callable[[str], str], opened: ExitStack) -> StepRunner:

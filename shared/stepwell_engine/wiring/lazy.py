@@ -1,4 +1,4 @@
-"""Performers whose libraries load with the first step that needs them."""
+"""Step runners whose libraries load with the first step that needs them."""
 
 import threading
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from stepwell_engine.ports import StepRunner
 
 
 def not_loaded(error: OSError) -> Deferred:
-    """The outcome of a step whose performer could not be made; raises what is no shortage."""
+    """The outcome of a step whose runner could not be made; raises what is no shortage."""
     if not is_shortage(error):
         raise error
     return Deferred(f"what runs this step cannot be loaded now: {error}")
@@ -24,7 +24,7 @@ class LazyStepRunner:
         self._made: StepRunner | None = None
 
     def run(self, attempt: Attempt) -> Outcome:
-        """Perform with the performer, made now if it is the first time."""
+        """Run with the step runner, made now if it is the first time."""
         if self._made is None:
             with self._lock:
                 if self._made is None:

@@ -7,8 +7,9 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import IO, Any, Final
+
+import psutil
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.runners.attempts import (
@@ -152,31 +153,31 @@ class _Talk:
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """End the whole process group: what goes on in it could act beside the next attempt.
 
-    Of a program that still runs also its descendants outside the group. All stand still first, so
-    that none can start another meanwhile.
+    Of a program that still runs also its descendants outside the group.
     """
-    family: list[int] = []
-    if process.poll() is None:
-        family = [process.pid]
-        for pid in family:  # grows on the way
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
-            family += _children(pid)
-    with suppress(ProcessLookupError):  # all have ended
+    family = _stopped_family(process.pid) if process.poll() is None else set()
+    # The group is empty; or, on macOS, nobody in it is still alive.
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    for pid in family:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    for member in family:
+        with suppress(psutil.Error):
+            member.kill()
     process.wait()
 
 
-def _children(pid: int) -> list[int]:
-    """The processes that a process started, where the system lists them, as Linux does."""
-    try:
-        threads = list(Path(f"/proc/{pid}/task").iterdir())
-        return [int(one) for file in threads for one in (file / "children").read_text().split()]
-    except OSError:
-        return []
+def _stopped_family(pid: int) -> set[psutil.Process]:
+    """A program and its descendants. All are stopped, so that none can start another."""
+    family: set[psutil.Process] = set()
+    with suppress(psutil.Error, OSError):  # it has ended; the host is short of descriptors
+        program = psutil.Process(pid)
+        found = {program}
+        while found:
+            for member in found:
+                with suppress(psutil.Error):
+                    member.suspend()
+            family |= found
+            found = set(program.children(recursive=True)) - family
+    return family
 
 
 def _ended(code: int) -> str:
