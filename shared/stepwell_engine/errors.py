@@ -1,10 +1,15 @@
 """Every error the engine raises. Imports nothing.
 
 StepwellError
-├── Problem            a request was refused; becomes an RFC 9457 problem document
+├── Problem               a request was refused; becomes an RFC 9457 problem document
+├── PortRefusal           a port cannot do what it was asked; nothing happened
+│   ├── QueueNotFound     there is no such queue
+│   ├── QueueNameInUse    a queue that was deleted just now keeps its name for a while
+│   ├── CannotList        messages are shown to nobody but those who receive them
+│   └── TooLong           a name or a secret is longer than this installation can keep
 └── StoreError
-    ├── Unavailable    the store did not answer: the call may or may not have happened
-    └── NewerFormat    the document was written by a newer version of the engine
+    ├── Unavailable       the store did not answer: the call may or may not have happened
+    └── NewerFormat       the document was written by a newer version of the engine
 """
 
 from collections.abc import Mapping
@@ -52,6 +57,26 @@ class Problem(StepwellError):
         self.status = PROBLEM_STATUS[code]
         self.detail = detail
         self.extra = extra
+
+
+class PortRefusal(StepwellError):
+    """Base of what a port cannot do, in words for whoever asked. The use cases translate it."""
+
+
+class QueueNotFound(PortRefusal):
+    """There is no such queue."""
+
+
+class QueueNameInUse(PortRefusal):
+    """A queue that was deleted just now keeps its name for a while."""
+
+
+class CannotList(PortRefusal):
+    """Messages are shown to nobody but those who receive them."""
+
+
+class TooLong(PortRefusal):
+    """A name or a secret is longer than this installation can keep."""
 
 
 class StoreError(StepwellError):

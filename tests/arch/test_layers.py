@@ -122,8 +122,27 @@ def reads_environment(source: Source) -> Iterator[str]:
         yield from touches_environment(source)
 
 
+def refuses_for_the_api(source: Source) -> Iterator[str]:
+    """A port that answers for the API, or with an error that says nothing of what is missing."""
+    if layer_of_path(source.path) not in {"ports", "adapters"}:
+        return
+    for found in imports(source):
+        if found.name == f"{ENGINE}.errors.Problem":
+            yield f"{source.path}:{found.line}: a Problem is for a use case: raise a PortRefusal"
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Raise(exc=ast.Name(id="KeyError") | ast.Call(func=ast.Name(id="KeyError"))):
+                yield f"{source.path}:{node.lineno}: a bare KeyError: raise a PortRefusal"
+
+
 Rule = Callable[[Source], Iterator[str]]
-RULES: tuple[Rule, ...] = (against_the_arrows, against_the_folders, impure, reads_environment)
+RULES: tuple[Rule, ...] = (
+    against_the_arrows,
+    against_the_folders,
+    impure,
+    reads_environment,
+    refuses_for_the_api,
+)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -175,6 +194,9 @@ BAD = [
     ("adapters/http/a.py", "from stepwell_engine.settings import Settings"),
     ("adapters/http/a.py", "from os import getenv"),
     ("adapters/http/a.py", "import os as operating_system"),
+    ("adapters/sqs/a.py", "from stepwell_engine.errors import Problem, StoreError"),
+    ("adapters/sqs/a.py", "raise KeyError(queue)"),
+    ("ports/a.py", "from stepwell_engine.errors import Problem"),
     ("api/a.py", "from stepwell_engine.adapters.memory import runs"),
     ("api/a.py", "import boto3"),
     ("ports.py", "from stepwell_engine.adapters.memory import runs"),
@@ -220,6 +242,7 @@ GOOD = [
     ("shared/stepwell_engine/core/a.py", "later = self.now + 1"),
     ("shared/stepwell_engine/service/a.py", "from stepwell_engine.ports import Runs"),
     ("shared/stepwell_engine/adapters/a.py", "import sqlite3, requests, time"),
+    ("shared/stepwell_engine/adapters/a.py", "from stepwell_engine.errors import QueueNotFound"),
     ("shared/stepwell_engine/api/a.py", "from stepwell_engine.service import starts"),
     ("shared/stepwell_engine/settings/a.py", "import os\nos.environ['A']"),
     ("shared/stepwell_engine/wiring/a.py", "from stepwell_engine.adapters.memory import runs"),

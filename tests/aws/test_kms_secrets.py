@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from stepwell_engine.adapters.secrets.kms import KEPT, MAX_PLAIN, MOST_KEPT, KmsSecrets
-from stepwell_engine.errors import Problem, StoreError, Unavailable
+from stepwell_engine.errors import StoreError, TooLong, Unavailable
 from stepwell_engine.settings.aws import AwsSettings
 from tests.aws.installation import clients
 from tests.service.world import ManualClock
@@ -43,7 +43,7 @@ def test_a_secret_is_opened_as_it_was_and_not_stored_plain(secrets: KmsSecrets) 
 def test_the_longest_secret_is_taken_and_one_byte_more_refused(secrets: KmsSecrets) -> None:
     longest = "é" * (MAX_PLAIN // 2)
     assert secrets.open(secrets.seal(longest, "shop"), "shop") == longest
-    with pytest.raises(Problem, match="invalid_request: a secret has 4,097 bytes, at most 4,096"):
+    with pytest.raises(TooLong, match=r"^a secret has 4,097 bytes, at most 4,096"):
         secrets.seal(longest + "a", "shop")
 
 

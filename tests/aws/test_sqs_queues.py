@@ -6,7 +6,14 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from stepwell_engine.adapters.sqs.queues import SqsQueues
-from stepwell_engine.errors import Problem, StoreError, Unavailable
+from stepwell_engine.errors import (
+    CannotList,
+    QueueNameInUse,
+    QueueNotFound,
+    StoreError,
+    TooLong,
+    Unavailable,
+)
 from stepwell_engine.ports import Message
 from tests.aws.installation import PREFIX, clients, installed, sqs_backend, waiting
 from tests.contract import test_queues as contract
@@ -49,7 +56,7 @@ class TimedQueues(SqsQueues):
     ) -> Sequence[Message]:
         name = self._names(project, queue)[archived]
         if name not in sqs_backend().queues:
-            raise KeyError(queue)
+            raise QueueNotFound(queue)
         return [
             Message(
                 one.id, one.body.encode(), one.sent_timestamp, one.approximate_receive_count, "", 0
@@ -102,11 +109,11 @@ def test_a_message_comes_back_as_the_json_it_was(plain: SqsQueues) -> None:
 
 def test_messages_cannot_be_listed(plain: SqsQueues) -> None:
     plain.send("shop", "orders", b"1", NOW)
-    with pytest.raises(Problem, match=f"not_supported: .* the queue {PREFIX}shop-orders$"):
+    with pytest.raises(CannotList, match=f"the queue {PREFIX}shop-orders$"):
         plain.peek("shop", "orders", None, 10, False)
-    with pytest.raises(Problem, match=r"the queue stepwell-test-q-shop-orders-Archive$"):
+    with pytest.raises(CannotList, match=r"the queue stepwell-test-q-shop-orders-Archive$"):
         plain.peek("shop", "orders", None, 10, True)
-    with pytest.raises(KeyError):
+    with pytest.raises(QueueNotFound):
         plain.peek("shop", "other", None, 10, False)
     (message,) = plain.receive("shop", "orders", 10, NOW)
     assert message.receives == 1
@@ -121,15 +128,15 @@ def test_no_two_queues_of_two_projects_share_a_name(plain: SqsQueues) -> None:
 def test_a_name_that_sqs_has_room_for_is_taken_and_one_longer_refused(queues: SqsQueues) -> None:
     room = 80 - len(f"{PREFIX}shop-") - len("-Archive")
     queues.create("shop", "q" * room, 30_000, 3)
-    with pytest.raises(Problem, match="81 characters: at most 80 are allowed, so use a shorter"):
+    with pytest.raises(TooLong, match="81 characters: at most 80 are allowed, so use a shorter"):
         queues.create("shop", "q" * (room + 1), 30_000, 3)
-    with pytest.raises(KeyError):
+    with pytest.raises(QueueNotFound):
         queues.send("shop", "q" * (room + 1), b"1", NOW)
 
 
 def test_an_archive_whose_queue_is_gone_is_deleted_too(plain: SqsQueues) -> None:
     clients().get("sqs", attempts=1).delete_queue(QueueUrl=plain._url(f"{PREFIX}shop-orders"))
-    with pytest.raises(KeyError):
+    with pytest.raises(QueueNotFound):
         plain.drop("shop", "orders")
     assert not [name for name in sqs_backend().queues if "orders" in name]
 
@@ -137,7 +144,7 @@ def test_an_archive_whose_queue_is_gone_is_deleted_too(plain: SqsQueues) -> None
 @pytest.mark.parametrize(
     ("code", "status", "expected"),
     [
-        ("QueueDeletedRecently", 400, "unavailable: a queue of this name was deleted less than"),
+        ("QueueDeletedRecently", 400, "^a queue of this name was deleted less than"),
         ("RequestThrottled", 403, "SQS: in its words"),
         ("InternalError", 500, "SQS: in its words"),
         ("AccessDenied", 403, "SQS: in its words"),
@@ -151,7 +158,7 @@ def test_refusals_of_sqs_in_the_words_of_the_port(
     expected: str,
 ) -> None:
     client = clients().get("sqs", attempts=1)
-    kinds = {"QueueDeletedRecently": Problem, "AccessDenied": StoreError}
+    kinds = {"QueueDeletedRecently": QueueNameInUse, "AccessDenied": StoreError}
     error = {"Error": {"Code": code, "Message": "in its words"}}
 
     def refuse(**_: object) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from stepwell_engine.errors import QueueNotFound
 from stepwell_engine.ports import Message, Queues
 from tests.contract.heads import NOW
 
@@ -54,7 +55,7 @@ def archived(queue: Queues) -> list[bytes]:
 def test_a_queue_that_does_not_exist_is_a_key_error(
     queue: Queues, name: str, missing: tuple[str, str]
 ) -> None:
-    with pytest.raises(KeyError):
+    with pytest.raises(QueueNotFound):
         CALLS[name](queue, *missing)
 
 
@@ -199,7 +200,7 @@ def test_a_dropped_queue_takes_everything_with_it(queue: Queues) -> None:
     receive(queue, limit=1)
     assert archived(queue) == [b"a"]
     queue.drop("shop", "orders")
-    with pytest.raises(KeyError):
+    with pytest.raises(QueueNotFound):
         queue.drop("shop", "orders")
     queue.create("shop", "orders", VISIBILITY, MAX_RECEIVES)
     assert waiting(queue) == archived(queue) == []

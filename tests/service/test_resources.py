@@ -1,10 +1,23 @@
 """What an installation lets a project register."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from stepwell_engine.adapters.memory.queues import MemoryQueues
 from stepwell_engine.adapters.memory.resources import MemoryResources
-from stepwell_engine.errors import Problem
+from stepwell_engine.adapters.memory.versions import MemoryVersions
+from stepwell_engine.errors import (
+    CannotList,
+    PortRefusal,
+    Problem,
+    QueueNameInUse,
+    QueueNotFound,
+    TooLong,
+)
+from stepwell_engine.ports import Message, Queues, Secrets
+from stepwell_engine.service.projects.definitions import Workflows
+from stepwell_engine.service.projects.queue_messages import QueueMessages
 from stepwell_engine.service.projects.resources import QUEUE, ResourceRegistry
 from tests.api.home import MarkedSecrets
 from tests.service.world import START, ManualClock
@@ -16,10 +29,13 @@ class CloudResources:
     def __init__(self) -> None:
         self.stored = MemoryResources()
         self.queues = MemoryQueues()
-        self.registry = ResourceRegistry(
+        self.registry = self.registry_with(self.queues, MarkedSecrets())
+
+    def registry_with(self, queues: Queues, secrets: Secrets) -> ResourceRegistry:
+        return ResourceRegistry(
             self.stored,
-            self.queues,
-            MarkedSecrets(),
+            queues,
+            secrets,
             ManualClock(),
             function_kinds=frozenset({"url"}),
             database_kinds=frozenset({"dsn"}),
@@ -82,7 +98,7 @@ def test_a_queue_comes_with_its_resource_in_milliseconds(cloud: CloudResources) 
 def test_a_refused_queue_leaves_nothing_behind(cloud: CloudResources) -> None:
     with pytest.raises(Problem):
         cloud.registry.put_queue("demo", "emails", visibility_timeout=0)
-    with pytest.raises(KeyError):
+    with pytest.raises(QueueNotFound):
         cloud.queues.send("demo", "emails", b"1", START)
     assert cloud.registry.list("demo", QUEUE, None, 10) == ([], None)
 
@@ -92,3 +108,59 @@ def test_a_deletion_that_was_cut_short_is_finished_by_the_next(cloud: CloudResou
     cloud.queues.drop("demo", "emails")
     cloud.registry.drop("demo", QUEUE, "emails")
     assert cloud.stored.get("demo", QUEUE, "emails") is None
+
+
+class RefusingQueues(MemoryQueues):
+    """Cannot do what it is asked, as queues of a service."""
+
+    def __init__(self, refusal: PortRefusal) -> None:
+        super().__init__()
+        self.refusal = refusal
+
+    def create(self, project: str, queue: str, visibility: int, max_receives: int) -> None:
+        raise self.refusal
+
+    def peek(
+        self, project: str, queue: str, after: int | str | None, limit: int, archived: bool
+    ) -> Sequence[Message]:
+        raise self.refusal
+
+
+class RefusingSecrets(MarkedSecrets):
+    """Takes no secret at all."""
+
+    def seal(self, plain: str, project: str) -> str:
+        raise TooLong("a secret has 9 bytes")
+
+
+@pytest.mark.parametrize(
+    ("refusal", "code", "detail"),
+    [
+        (TooLong("use a shorter name"), "invalid_request", "use a shorter name"),
+        (QueueNameInUse("in a minute"), "unavailable", "in a minute"),
+        (CannotList("receive them"), "not_supported", "receive them"),
+        (QueueNotFound("emails"), "not_found", 'there is no queue "emails" in this project'),
+    ],
+)
+def test_what_a_queue_refuses_is_a_problem(refusal: PortRefusal, code: str, detail: str) -> None:
+    messages = QueueMessages(RefusingQueues(refusal), ManualClock())
+    with pytest.raises(Problem) as raised:
+        messages.list("demo", "emails", None, 10, False)
+    assert (raised.value.code, raised.value.detail) == (code, detail)
+
+
+def test_a_queue_that_cannot_be_created_is_a_problem_and_no_resource(cloud: CloudResources) -> None:
+    queues = RefusingQueues(QueueNameInUse("in a minute"))
+    with pytest.raises(Problem, match=r"^unavailable: in a minute$"):
+        cloud.registry_with(queues, MarkedSecrets()).put_queue("demo", "emails")
+    assert cloud.stored.get("demo", QUEUE, "emails") is None
+
+
+def test_a_secret_that_cannot_be_sealed_is_a_problem(cloud: CloudResources) -> None:
+    registry = cloud.registry_with(cloud.queues, RefusingSecrets())
+    with pytest.raises(Problem, match=r"^invalid_request: a secret has 9 bytes$"):
+        registry.put_database("demo", "postgresql://u:p@h/d")
+    workflows = Workflows(MemoryVersions(), RefusingSecrets(), ManualClock())
+    hook = {"key": "a", "kind": "webhook", "target": "https://a.example", "secret": "plain-text"}
+    with pytest.raises(Problem, match=r"^invalid_request: a secret has 9 bytes$"):
+        workflows.publish("demo", "orders", {"steps": [hook]})

@@ -21,11 +21,14 @@ class Queues(Protocol):
     """Queues of the user's, with SQS's delivery rules: at least once, a visibility timeout.
 
     A message received more than `max_receives` times moves to the queue's archive.
-    All raise KeyError for a queue that does not exist, but create.
+    All raise QueueNotFound for a queue that does not exist, but create.
     """
 
     def create(self, project: str, queue: str, visibility: int, max_receives: int) -> None:
-        """Create a queue, or change its settings; messages stay."""
+        """Create a queue, or change its settings; messages stay.
+
+        TooLong for a name that does not fit, QueueNameInUse if it may fit in a minute.
+        """
         ...
 
     def drop(self, project: str, queue: str) -> None:
@@ -49,6 +52,6 @@ class Queues(Protocol):
     ) -> Sequence[Message]:
         """List messages in order without receiving them (receipt is empty).
 
-        Problem `not_supported` where that cannot be done.
+        CannotList where that cannot be done.
         """
         ...

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from stepwell_engine.errors import QueueNotFound
 from stepwell_engine.ports import Message
 
 
@@ -36,12 +37,13 @@ class MemoryQueues:
     def drop(self, project: str, queue: str) -> None:
         """Delete a queue with everything in it."""
         with self._lock:
+            self._find(project, queue)
             del self._queues[project, queue]
 
     def send(self, project: str, queue: str, body: bytes, now: int) -> int:
         """Append a message."""
         with self._lock:
-            found = self._queues[project, queue]
+            found = self._find(project, queue)
             number = self._last_ids.get((project, queue), 0) + 1
             self._last_ids[project, queue] = number
             found.messages[number] = Message(number, body, now, 0, "", now)
@@ -50,7 +52,7 @@ class MemoryQueues:
     def receive(self, project: str, queue: str, limit: int, now: int) -> Sequence[Message]:
         """Take up to `limit` visible messages; exhausted ones move to the archive."""
         with self._lock:
-            found = self._queues[project, queue]
+            found = self._find(project, queue)
             taken: list[Message] = []
             for number, message in list(found.messages.items()):
                 if len(taken) == limit:
@@ -73,7 +75,7 @@ class MemoryQueues:
     def remove(self, project: str, queue: str, receipt: str) -> bool:
         """Delete a received message, by its newest receipt only."""
         with self._lock:
-            messages = self._queues[project, queue].messages
+            messages = self._find(project, queue).messages
             for number, message in messages.items():
                 if receipt and message.receipt == receipt:
                     del messages[number]
@@ -86,7 +88,13 @@ class MemoryQueues:
         """List messages with ids above `after`, by id."""
         above = 0 if after is None else int(after)
         with self._lock:
-            found = self._queues[project, queue]
+            found = self._find(project, queue)
             source = found.archive if archived else found.messages
             listed = sorted(number for number in source if number > above)[:limit]
             return [replace(source[number], receipt="") for number in listed]
+
+    def _find(self, project: str, queue: str) -> _Queue:
+        found = self._queues.get((project, queue))
+        if found is None:
+            raise QueueNotFound(queue)
+        return found

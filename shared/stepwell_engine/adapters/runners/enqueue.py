@@ -3,7 +3,7 @@
 from stepwell_engine.adapters.runners.attempts import find, output_of, unknown_resource
 from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome
 from stepwell_engine.core.values import jsonvalue
-from stepwell_engine.errors import StoreError
+from stepwell_engine.errors import QueueNotFound, StoreError
 from stepwell_engine.ports import Clock, Queues, Resource, Resources
 
 
@@ -23,8 +23,8 @@ class EnqueueRunner:
         body = jsonvalue.encode(attempt.payload)
         try:
             msg_id = self._queues.send(attempt.project, attempt.target, body, self._clock.now())
-        except KeyError:
-            # Dropped in between.
+        except QueueNotFound:
+            # Deleted in between.
             return unknown_resource(attempt, "queue", attempt.target)
         except StoreError as error:
             return Failed(f'the queue "{attempt.target}" did not take the message: {error}')

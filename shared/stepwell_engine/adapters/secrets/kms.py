@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import Any, Final
 
 from stepwell_engine.adapters.aws_clients import ERRORS, Clients, code_of, message_of
-from stepwell_engine.errors import Problem, StoreError, Unavailable
+from stepwell_engine.errors import StoreError, TooLong, Unavailable
 from stepwell_engine.limits import KIB, MINUTE
 from stepwell_engine.ports import Clock
 
@@ -41,13 +41,10 @@ class KmsSecrets:
         self._kept: OrderedDict[tuple[str, str], tuple[int, str]] = OrderedDict()
 
     def seal(self, plain: str, project: str) -> str:
-        """Sealed text; another one every time. Problem `invalid_request` above MAX_PLAIN."""
+        """Sealed text; another one every time. TooLong above MAX_PLAIN."""
         data = plain.encode()
         if len(data) > MAX_PLAIN:
-            raise Problem(
-                "invalid_request",
-                f"a secret has {len(data):,} bytes, at most {MAX_PLAIN:,} can be kept",
-            )
+            raise TooLong(f"a secret has {len(data):,} bytes, at most {MAX_PLAIN:,} can be kept")
         answer = self._call("encrypt", project, KeyId=self._key_id, Plaintext=data)
         return f"{_VERSION}.{base64.urlsafe_b64encode(answer['CiphertextBlob']).decode()}"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from stepwell_engine.adapters.sqlite.database import Database
-from stepwell_engine.errors import NewerFormat
+from stepwell_engine.errors import NewerFormat, QueueNotFound
 from stepwell_engine.limits import FORMAT
 from stepwell_engine.ports import Message
 
@@ -139,7 +139,7 @@ def _find(connection: sqlite3.Connection, project: str, queue: str) -> _Queue | 
 def _existing(connection: sqlite3.Connection, project: str, queue: str) -> _Queue:
     found = _find(connection, project, queue)
     if found is None:
-        raise KeyError(queue)
+        raise QueueNotFound(queue)
     return found
 
 

@@ -9,7 +9,14 @@ from typing import Any, Final, NoReturn
 
 from stepwell_engine.adapters.aws_clients import ERRORS, Clients, code_of, message_of
 from stepwell_engine.core.values import jsonvalue
-from stepwell_engine.errors import Problem, StoreError, Unavailable
+from stepwell_engine.errors import (
+    CannotList,
+    QueueNameInUse,
+    QueueNotFound,
+    StoreError,
+    TooLong,
+    Unavailable,
+)
 from stepwell_engine.limits import DAY, SECOND
 from stepwell_engine.ports import Message
 
@@ -23,7 +30,6 @@ _MISSING: Final = frozenset(
         "QueueDoesNotExist",
     }
 )
-_EXISTS: Final = frozenset({"QueueAlreadyExists", "QueueNameExists"})
 _DELETED_JUST_NOW: Final = frozenset(
     {"AWS.SimpleQueueService.QueueDeletedRecently", "QueueDeletedRecently"}
 )
@@ -72,7 +78,7 @@ class SqsQueues:
         for one in (archive, name):
             try:
                 self._call("delete_queue", QueueUrl=self._url(one))
-            except KeyError:
+            except QueueNotFound:
                 if one == name:
                     raise
 
@@ -124,11 +130,10 @@ class SqsQueues:
         limit: int,  # noqa: ARG002
         archived: bool,
     ) -> NoReturn:
-        """Problem `not_supported`: SQS shows messages to those alone who receive them."""
+        """CannotList: SQS shows messages to those alone who receive them."""
         name, archive = self._names(project, queue)
         self._attributes(name, "QueueArn")
-        raise Problem(
-            "not_supported",
+        raise CannotList(
             "messages on SQS cannot be listed without receiving them: receive them, or see how "
             f"many there are in the attributes of the queue {archive if archived else name}",
         )
@@ -148,7 +153,7 @@ class SqsQueues:
         """Create a queue, or give the one that exists these attributes."""
         try:
             self._call("set_queue_attributes", QueueUrl=self._url(name), Attributes=attributes)
-        except KeyError:
+        except QueueNotFound:
             self._call("create_queue", QueueName=name, Attributes=attributes)
 
     def _attributes(self, name: str, attribute: str) -> dict[str, str]:
@@ -169,8 +174,7 @@ class SqsQueues:
 
 def _check_length(name: str, archive: str) -> None:
     if len(archive) > LONGEST_NAME:
-        raise Problem(
-            "invalid_request",
+        raise TooLong(
             f"on SQS the archive of the queue would be called {archive}, which are {len(archive)} "
             f"characters: at most {LONGEST_NAME} are allowed, so use a shorter name than {name}",
         )
@@ -185,12 +189,11 @@ def _translated(error: Exception, url: str) -> Exception:
     text = f"SQS: {message_of(error)}"
     response = getattr(error, "response", {})
     if code in _MISSING:
-        return KeyError(url.rpartition("/")[2])
+        return QueueNotFound(url.rpartition("/")[2])
     if code in _NO_RECEIPT:
         return _NoReceipt(text)
     if code in _DELETED_JUST_NOW:
-        return Problem(
-            "unavailable",
+        return QueueNameInUse(
             "a queue of this name was deleted less than a minute ago, and SQS takes no new one "
             "yet: try again in a minute",
         )

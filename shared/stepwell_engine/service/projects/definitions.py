@@ -13,6 +13,7 @@ from stepwell_engine.core.values.excerpt import excerpt
 from stepwell_engine.errors import NewerFormat, Problem
 from stepwell_engine.ports import Clock, Published, Secrets, Versions
 from stepwell_engine.service.paging import listing, page, text_position
+from stepwell_engine.service.projects.refusals import as_problems
 
 _CACHED_DEFINITIONS: Final = 128
 
@@ -34,7 +35,8 @@ class Workflows:
         `invalid_definition` with all `violations`.
         """
         self.validate_only(project, name, body)
-        sealed = map_secrets(body, lambda secret: self._secrets.seal(secret, project))
+        with as_problems():
+            sealed = map_secrets(body, lambda secret: self._secrets.seal(secret, project))
         enabled: bool = body.get("enabled", True)
         document = jsonvalue.encode(sealed)
         return self._versions.publish(project, name, document, enabled, self._clock.now())

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from stepwell_engine import limits
 from stepwell_engine.core.values.excerpt import excerpt
-from stepwell_engine.errors import Problem
+from stepwell_engine.errors import Problem, QueueNotFound
 from stepwell_engine.ports import Clock, Message, Queues
 from stepwell_engine.service.paging import any_position, foreign, from_url, listing, page, to_url
+from stepwell_engine.service.projects.refusals import as_problems
 
 
 class QueueMessages:
@@ -24,12 +25,16 @@ class QueueMessages:
     def list(
         self, project: str, queue: str, given: str | None, limit: int, archived: bool
     ) -> tuple[Sequence[Message], str | None]:
-        """Messages in order, without receiving them, and the cursor of the next page."""
+        """Messages in order, without receiving them, and the cursor of the next page.
+
+        Problem `not_supported`.
+        """
         of = listing("messages", project, queue, archived)
         after = any_position(of, given)
         try:
-            found = self._queues.peek(project, queue, after, limit + 1, archived)
-        except KeyError:
+            with as_problems():
+                found = self._queues.peek(project, queue, after, limit + 1, archived)
+        except QueueNotFound:
             raise _unknown(queue) from None
         except ValueError:
             raise foreign() from None
@@ -44,14 +49,14 @@ class QueueMessages:
             )
         try:
             return self._queues.send(project, queue, body, self._clock.now())
-        except KeyError:
+        except QueueNotFound:
             raise _unknown(queue) from None
 
     def receive(self, project: str, queue: str, limit: int) -> Sequence[Message]:
         """Take up to `limit` messages, hidden from others for the visibility timeout."""
         try:
             taken = self._queues.receive(project, queue, limit, self._clock.now())
-        except KeyError:
+        except QueueNotFound:
             raise _unknown(queue) from None
         name = _receipts(project, queue)
         return [replace(one, receipt=to_url(name + one.receipt)) for one in taken]
@@ -67,7 +72,7 @@ class QueueMessages:
             removed = given.startswith(name) and self._queues.remove(
                 project, queue, given.removeprefix(name)
             )
-        except KeyError:
+        except QueueNotFound:
             raise _unknown(queue) from None
         if not removed:
             raise Problem(

@@ -11,9 +11,10 @@ from stepwell_engine import limits
 from stepwell_engine.core.declared.fields import FUNCTION_NAME, QUEUE_NAME, URL, Name
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.core.values.excerpt import excerpt
-from stepwell_engine.errors import Problem
+from stepwell_engine.errors import Problem, QueueNotFound
 from stepwell_engine.ports import Clock, Queues, Resource, Resources, Secrets
 from stepwell_engine.service.paging import listing, page, text_position
+from stepwell_engine.service.projects.refusals import as_problems
 
 QUEUE: Final = "queue"
 FUNCTION: Final = "function"
@@ -67,7 +68,7 @@ class ResourceRegistry:
     ) -> Resource:
         """Create a queue, or change its settings; its messages stay. Seconds.
 
-        Problem `invalid_request`.
+        Problem: invalid_request, unavailable.
         """
         _check_name(QUEUE, name)
         if name.startswith(_RESERVED_QUEUES):
@@ -77,7 +78,8 @@ class ResourceRegistry:
             )
         _check_range("visibility_timeout", visibility_timeout, limits.MAX_VISIBILITY)
         _check_range("max_receives", max_receives, limits.MAX_RECEIVES)
-        self._queues.create(project, name, visibility_timeout * limits.SECOND, max_receives)
+        with as_problems():
+            self._queues.create(project, name, visibility_timeout * limits.SECOND, max_receives)
         config = {"visibility_timeout": visibility_timeout, "max_receives": max_receives}
         return self._put(project, QUEUE, name, config)
 
@@ -125,7 +127,8 @@ class ResourceRegistry:
         violation = _dsn_violation(dsn)
         if violation is not None:
             raise Problem("invalid_request", violation)
-        sealed = self._secrets.seal(dsn, project)
+        with as_problems():
+            sealed = self._secrets.seal(dsn, project)
         return self._put(project, DATABASE, DATABASE, {"embedded": False}, sealed)
 
     @property
@@ -153,7 +156,7 @@ class ResourceRegistry:
         self.get(project, kind, name)
         if kind == QUEUE:
             # First the queue: as long as the entry is there, this can be done again.
-            with suppress(KeyError):
+            with suppress(QueueNotFound):
                 self._queues.drop(project, name)
         self._resources.delete(project, kind, name)
 
