@@ -18,7 +18,7 @@ HOOK: dict[str, Any] = {"key": "hook", "kind": "webhook", "target": "https://a.e
 NAP: dict[str, Any] = {"key": "nap", "kind": "sleep", "sleep_for": "1s"}
 FAN: dict[str, Any] = {"key": "fan", "kind": "fanout", "children": [HOOK]}
 JOIN: dict[str, Any] = {"key": "join", "kind": "join"}
-UNDO: dict[str, Any] = {"kind": "enqueue", "target": "emails"}
+REFUND: dict[str, Any] = {"kind": "enqueue", "target": "emails"}
 
 
 def of_kind(kind: str, **fields: Any) -> dict[str, Any]:
@@ -71,9 +71,9 @@ BROKEN_STEPS: dict[str, Any] = {
     "a child that sleeps": {**FAN, "children": [NAP]},
     "a fan-out in a fan-out": {**FAN, "children": [FAN]},
     "a join with children": {**JOIN, "children": [HOOK]},
-    "a sleep with a compensation": {**NAP, "compensate": UNDO},
-    "a compensation with a key": {**HOOK, "compensate": {**UNDO, "key": "k"}},
-    "a compensation of a compensation": {**HOOK, "compensate": {**UNDO, "compensate": UNDO}},
+    "a sleep with a compensation": {**NAP, "compensate": REFUND},
+    "a compensation with a key": {**HOOK, "compensate": {**REFUND, "key": "k"}},
+    "a compensation of a compensation": {**HOOK, "compensate": {**REFUND, "compensate": REFUND}},
     "a compensation that sleeps": {**HOOK, "compensate": {"kind": "sleep", "sleep_for": "1s"}},
 }
 

@@ -59,7 +59,7 @@ VALUES: Mapping[str, Limit | str] = {
 LIMITS = {
     "`steps`; `children` of a fan-out": "1 to {MAX_STEPS:,}; 1 to {MAX_CHILDREN:,}",
     "all of it": "{MAX_DEFINITION:,} bytes",
-    "faults told at once": "{MAX_VIOLATIONS:,}",
+    "violations named at once": "{MAX_VIOLATIONS:,}",
     "name of a workflow or a function, `key` of a step": "`{KEY}`",
     "name of a queue": "`{QUEUE_NAME}`",
     "name of a signal": "`{SIGNAL_NAME}`",
@@ -145,8 +145,8 @@ def test_the_limits_in_the_docs_are_those_of_the_code() -> None:
     _, _, rest = text.partition("\n## Limits\n")
     section, _, _ = rest.partition("\n## ")
     rows = re.findall(r"^\| (.+?) \| (.+) \|$", section, re.M)
-    told = [row for row in rows if row[1] != "limit"]
-    assert told == [(label, filled(template)) for label, template in LIMITS.items()]
+    limits_shown = [row for row in rows if row[1] != "limit"]
+    assert limits_shown == [(label, filled(template)) for label, template in LIMITS.items()]
 
 
 def test_the_defaults_in_the_docs_are_those_of_the_code() -> None:
@@ -155,9 +155,9 @@ def test_the_defaults_in_the_docs_are_those_of_the_code() -> None:
 
 
 def test_every_limit_is_in_the_docs_or_the_engines_own_affair() -> None:
-    told = named([*LIMITS.values(), *DEFAULTS]) | OF_KINDS
-    assert told & INTERNAL == set()
-    assert told | INTERNAL == set(VALUES)
+    documented = named([*LIMITS.values(), *DEFAULTS]) | OF_KINDS
+    assert documented & INTERNAL == set()
+    assert documented | INTERNAL == set(VALUES)
 
 
 def kind_rows(kinds: Mapping[Kind, KindDescription]) -> list[str]:

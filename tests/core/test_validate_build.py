@@ -131,8 +131,8 @@ def test_children_are_counted_after_their_fanout_and_compensations_with_their_st
         (0, "spread"), (1, "crm"), (2, "index"), (3, "gather"), (4, "approval"), (5, "patience"),
         (6, "ship"),
     ]  # fmt: skip
-    undone = [step.compensate for step in definition.flat if step.compensate]
-    assert [(undo.ordinal, undo.key, undo.max_attempts) for undo in undone] == [
+    found = [step.compensate for step in definition.flat if step.compensate]
+    assert [(one.ordinal, one.key, one.max_attempts) for one in found] == [
         (1, "compensate:crm", 9), (6, "compensate:ship", 3)
     ]  # fmt: skip
 
@@ -185,10 +185,11 @@ def test_a_payload_that_is_left_out_is_an_empty_object_and_null_is_null(kind: st
         built = build({"steps": [step]}, "demo", "orders", 1)
         assert check({"steps": [step]}, "orders") == []
         assert built.steps[0].payload == payload
-    undo = {"kind": "webhook", "target": "https://a.example"}
-    undone = build({"steps": [{**left_out, "compensate": undo}]}, "demo", "orders", 1).steps[0]
-    assert undone.compensate is not None
-    assert undone.compensate.payload == {}
+    compensation = {"kind": "webhook", "target": "https://a.example"}
+    document = {"steps": [{**left_out, "compensate": compensation}]}
+    compensated = build(document, "demo", "orders", 1).steps[0]
+    assert compensated.compensate is not None
+    assert compensated.compensate.payload == {}
 
 
 def test_a_payload_that_looks_like_a_step_keeps_its_secret() -> None:
@@ -214,8 +215,8 @@ some_steps = st.fixed_dictionaries(
 likely_steps = st.one_of(
     some_steps,
     st.builds(
-        lambda step, kind, children, undo: {
-            **step, "kind": kind, "children": children, "compensate": undo
+        lambda step, kind, children, compensation: {
+            **step, "kind": kind, "children": children, "compensate": compensation
         },
         some_steps, st.sampled_from(Kind), st.lists(some_steps, max_size=3), some_steps,
     ),

@@ -1,4 +1,4 @@
-"""The shape of a definition: fields, keys, fan-outs, compensations; every fault is told."""
+"""The shape of a definition: fields, keys, fan-outs, compensations; every violation is named."""
 
 import copy
 import itertools
@@ -302,9 +302,9 @@ def test_a_subworkflow_may_not_start_its_own_definition() -> None:
 def test_actions_and_subworkflows_may_have_any_action_as_compensation(
     owner: str, kind: str
 ) -> None:
-    undo = step(kind)
-    del undo["key"], undo["compensate"]
-    assert found(step(owner, compensate=undo)) == []
+    compensation = step(kind)
+    del compensation["key"], compensation["compensate"]
+    assert found(step(owner, compensate=compensation)) == []
 
 
 @pytest.mark.parametrize("owner", ["fanout", "join", "sleep", "wait_for_signal"])
@@ -324,23 +324,23 @@ def test_a_compensation_must_be_an_action(kind: str) -> None:
 
 @pytest.mark.parametrize("name", ["key", "children", "compensate", "sleep_for", "signal"])
 def test_a_compensation_may_not_have_fields_of_a_step_of_its_own(name: str) -> None:
-    undo = {"kind": "enqueue", "target": "mails", name: VALUES.get(name, "k")}
-    assert only(queue("a", compensate=undo)) == (
+    compensation = {"kind": "enqueue", "target": "mails", name: VALUES.get(name, "k")}
+    assert only(queue("a", compensate=compensation)) == (
         "compensate:a",
         f"a compensation may not have {name}: remove it",
     )
 
 
-@pytest.mark.parametrize("undo", [None, 1, True, "refund", []])
-def test_a_compensation_must_be_an_object(undo: object) -> None:
-    where, message = only(queue("a", compensate=undo))
+@pytest.mark.parametrize("compensation", [None, 1, True, "refund", []])
+def test_a_compensation_must_be_an_object(compensation: object) -> None:
+    where, message = only(queue("a", compensate=compensation))
     assert where == "compensate:a"
     assert message.startswith("a compensation must be an object, not ")
 
 
 def test_a_compensation_is_held_to_the_rules_of_its_kind() -> None:
-    undo = {"kind": "sql", "target": "", "payload": 1, "timeout_seconds": 601, "extra": 1}
-    violations = found(*paired(step("fanout", children=[queue("c", compensate=undo)])))
+    compensation = {"kind": "sql", "target": "", "payload": 1, "timeout_seconds": 601, "extra": 1}
+    violations = found(*paired(step("fanout", children=[queue("c", compensate=compensation)])))
     assert [where for where, _ in violations] == ["compensate:c"] * 4
 
 

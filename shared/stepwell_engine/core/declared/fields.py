@@ -41,9 +41,9 @@ Check = Callable[[str, object], str | None]
 class Field:
     """A field as a kind of step takes it.
 
-    `right` says in words what to put there. `schema` is JSON Schema: every value that passes
-    `violation` fits it, but not the reverse, for it cannot count bytes. `default` is what stands
-    for a field that is left out, as in a document; None if nothing does.
+    `right` says in words what to put there. `schema` is JSON Schema of it, which cannot express
+    all that `violation` checks. `default` is what a field that is left out counts as, in the form
+    of a document; None if there is none.
     """
 
     right: str

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.declared.fields import KEY
-from stepwell_engine.core.declared.kinds import KINDS, KindDescription, Role, kinds_of
+from stepwell_engine.core.declared.kinds import KINDS, Role, kinds_of
 
 _BY_NAME: Final[Mapping[Role, Mapping[str, Kind]]] = {
     role: {kind.value: kind for kind in kinds_of(role)} for role in Role
@@ -17,24 +17,16 @@ _BY_NAME: Final[Mapping[Role, Mapping[str, Kind]]] = {
 class DocumentStep:
     """A step of a document: what stands there (`body`), and what messages call it.
 
-    `label` is the step's key (`compensate:<key>` for a compensation), or `path` where there is
-    no valid key. `path` is like `steps[3].children[0]`.
+    `kind` is None unless it is one that may stand there. `label` is the step's key
+    (`compensate:<key>` for a compensation), or `path` where there is no valid key. `path` is
+    like `steps[3].children[0]`.
     """
 
     role: Role
     path: str
     label: str
     body: Any
-
-    def kind(self) -> Kind | None:
-        """The kind, if it is one that may stand here."""
-        value = self.body.get("kind") if isinstance(self.body, dict) else None
-        return _BY_NAME[self.role].get(value) if isinstance(value, str) else None
-
-    def description(self) -> KindDescription | None:
-        """What there is to know of its kind."""
-        kind = self.kind()
-        return None if kind is None else KINDS[kind]
+    kind: Kind | None
 
 
 def walk_steps(document: object) -> Iterator[DocumentStep]:
@@ -45,21 +37,19 @@ def walk_steps(document: object) -> Iterator[DocumentStep]:
     """
     steps = document.get("steps") if isinstance(document, dict) else None
     for index, body in enumerate(steps if isinstance(steps, list) else ()):
-        top = _document_step(Role.TOP, f"steps[{index}]", body)
+        top = _with_key(Role.TOP, f"steps[{index}]", body)
         yield from _with_compensation(top)
         children = top.body.get("children") if _may_have(top, "children") else None
         for at, child in enumerate(children if isinstance(children, list) else ()):
-            yield from _with_compensation(
-                _document_step(Role.CHILD, f"{top.path}.children[{at}]", child)
-            )
+            path = f"{top.path}.children[{at}]"
+            yield from _with_compensation(_with_key(Role.CHILD, path, child))
 
 
 def _may_have(step: DocumentStep, field: str) -> bool:
     """Whether such a field is one of its kind; a kind that is misspelt may be any."""
     if not isinstance(step.body, dict):
         return False
-    description = step.description()
-    return description is None or field in description.fields
+    return step.kind is None or field in KINDS[step.kind].fields
 
 
 def _with_compensation(step: DocumentStep) -> Iterator[DocumentStep]:
@@ -67,10 +57,17 @@ def _with_compensation(step: DocumentStep) -> Iterator[DocumentStep]:
     if _may_have(step, "compensate") and "compensate" in step.body:
         path = f"{step.path}.compensate"
         label = path if step.label == step.path else f"compensate:{step.label}"
-        yield DocumentStep(Role.COMPENSATION, path, label, step.body["compensate"])
+        body = step.body["compensate"]
+        yield DocumentStep(Role.COMPENSATION, path, label, body, _kind(Role.COMPENSATION, body))
 
 
-def _document_step(role: Role, path: str, body: object) -> DocumentStep:
+def _with_key(role: Role, path: str, body: object) -> DocumentStep:
     key = body.get("key") if isinstance(body, dict) else None
     valid = isinstance(key, str) and KEY.violation("key", key) is None
-    return DocumentStep(role, path, key if valid and isinstance(key, str) else path, body)
+    label = key if valid and isinstance(key, str) else path
+    return DocumentStep(role, path, label, body, _kind(role, body))
+
+
+def _kind(role: Role, body: object) -> Kind | None:
+    value = body.get("kind") if isinstance(body, dict) else None
+    return _BY_NAME[role].get(value) if isinstance(value, str) else None

@@ -72,10 +72,13 @@ def _violations(document: object, workflow: str, sealed: bool) -> Iterator[Viola
     if violation:
         yield Violation(None, violation)
     keys: dict[str, str] = {}
+    tops: list[DocumentStep] = []
     for step in walk_steps(document):
+        if step.role is Role.TOP:
+            tops.append(step)
         for message in chain(_step(step, workflow, sealed), _repeated(step, keys)):
             yield Violation(step.label, message)
-    yield from _pairs([step for step in walk_steps(document) if step.role is Role.TOP])
+    yield from _pairs(tops)
 
 
 def _whole_size(document: object, sealed: bool, faulty: bool) -> Iterator[Violation]:
@@ -98,7 +101,7 @@ def _step(step: DocumentStep, workflow: str, sealed: bool) -> Iterator[str]:
     if not isinstance(body, dict):
         yield f"a {step.role.value} must be an object, not {excerpt(body)}"
         return
-    kind = step.kind()
+    kind = step.kind
     if step.role is not Role.COMPENSATION:
         key_violation = (
             KEY.violation("key", body["key"]) if "key" in body else f"key is missing: {KEY.words}"
@@ -172,7 +175,7 @@ def _repeated(step: DocumentStep, keys: dict[str, str]) -> Iterator[str]:
 
 
 def _pairs(tops: list[DocumentStep]) -> Iterator[Violation]:
-    kinds = [step.kind() for step in tops]
+    kinds = [step.kind for step in tops]
     for step, before, kind, after in zip(
         tops, [None, *kinds], kinds, [*kinds[1:], None], strict=False
     ):
