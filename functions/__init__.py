@@ -1,1 +1,1 @@
-""""""
+"""The AWS Lambda functions: one folder with a handler for each."""

@@ -1,1 +1,1 @@
-""""""
+"""The function that answers the API."""

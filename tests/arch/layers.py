@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "api": _API,
     "lambdas": _PORTS | {"service", "lambdas"},
     "settings": frozenset({"limits", "errors", "settings"}),
-    "wiring": _API | {"adapters", "settings", "wiring"},
+    "wiring": _API | {"lambdas", "adapters", "settings", "wiring"},
     "functions": _HOST | {"functions"},
     "local": _HOST | {"local"},
     # The models of the AWS adapters own the names and keys of the tables; infra.owner makes the
@@ -50,7 +50,7 @@ LIBRARIES: dict[str, frozenset[str]] = {
     "api": frozenset({"aws_lambda_powertools", "pydantic", "typing_extensions"}),
     "lambdas": frozenset({"aws_lambda_powertools"}),
     "settings": frozenset({"pydantic"}),
-    "functions": frozenset({"aws_lambda_powertools", "pydantic"}),
+    "functions": frozenset(),
 }
 
 # What the pure rules may use of the standard library: nothing that does I/O, reads a clock, draws

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 
-from functions.executor import batch
-from functions.executor.batch import MARGIN, THREADS
 from stepwell_engine.adapters.dynamodb.client import connect
 from stepwell_engine.adapters.process.counters import Counters
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.run.attempt import Attempt, Outcome
 from stepwell_engine.errors import Unavailable
+from stepwell_engine.lambdas.batch import MARGIN, THREADS, advance_batch
 from stepwell_engine.limits import CHILDREN_AT_ONCE, LEASE, MINUTE, SECOND
 from stepwell_engine.service.retry_unavailable import retry_unavailable
 from tests.aws.installation import HINTS, clients, waiting
@@ -80,9 +79,13 @@ def hint(run_id: str) -> str:
     return json.dumps({"r": run_id, "p": "demo"})
 
 
-def failed(home: Any, made: dict[str, Any], left: int = 900_000) -> list[str]:
+def failed(
+    home: Any, made: dict[str, Any], left: int = 900_000, threads: int = THREADS
+) -> list[str]:
     """The ids of the messages that come again."""
-    answer = batch.run(home, made, Context(left))
+    answer = advance_batch(
+        home.engine.advance, home.clock, home.counters.add, made, Context(left), threads
+    )
     return [one["itemIdentifier"] for one in answer["batchItemFailures"]]
 
 
@@ -259,7 +262,7 @@ def test_a_clock_that_is_a_second_off_ends_a_sleep_once_and_not_early(
 def test_a_doubled_hint_does_nothing_twice(home: AwsHome) -> None:
     run_id = home.start("order")
     made = event(hint(run_id), hint(run_id), hint(run_id))
-    assert batch.run(home.home, made, Context(), threads=1) == {"batchItemFailures": []}
+    assert failed(home.home, made, threads=1) == []
     assert len(home.messages("emails")) == 1
 
 

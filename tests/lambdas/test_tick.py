@@ -3,14 +3,13 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from functions.tick import sweep
-from functions.tick.sweep import MARGIN, MOST_TURNS
 from stepwell_engine.adapters.dynamodb.client import connect
 from stepwell_engine.adapters.process.counters import Counters
+from stepwell_engine.lambdas.tick import MARGIN, MOST_TURNS, send_due_hints
 from stepwell_engine.limits import HOUR, SECOND
 from stepwell_engine.service.worker import sweep as service
 from stepwell_engine.service.worker.sweep import Swept
@@ -65,13 +64,19 @@ def start(home: AwsHome, count: int) -> set[str]:
     return started
 
 
+def tick(home: Any, event: dict[str, Any], context: Context) -> dict[str, int]:
+    return send_due_hints(
+        home.engine.sweep, home.flush, home.invoke_later, home.counters.add, event, context
+    )
+
+
 def hinted() -> list[str]:
     return [json.loads(one.body)["r"] for one in waiting(HINTS)]
 
 
 def test_all_that_is_due_is_hinted_page_by_page_in_batches(home: AwsHome) -> None:
     started = start(home, RUNS)
-    ages = sweep.run(home.home, {}, Context())
+    ages = tick(home.home, {}, Context())
     assert set(hinted()) == started
     assert len(hinted()) == RUNS
     assert ages == {"Overdue": 0}
@@ -84,10 +89,10 @@ def test_what_comes_before_a_late_next_tick_is_hinted_with_its_delay(home: AwsHo
     waiting(HINTS).clear()
     wakes = home.clock.at + HOUR
     home.clock.at = wakes - CAPABILITIES.look_ahead - 1
-    assert sweep.run(home.home, {}, Context()) == {"Overdue": 0}
+    assert tick(home.home, {}, Context()) == {"Overdue": 0}
     assert waiting(HINTS) == []
     home.clock.at += 1
-    sweep.run(home.home, {}, Context())
+    tick(home.home, {}, Context())
     (message,) = waiting(HINTS)
     assert message.delayed_until == wakes
 
@@ -95,7 +100,7 @@ def test_what_comes_before_a_late_next_tick_is_hinted_with_its_delay(home: AwsHo
 def test_the_oldest_overdue_age_is_told(home: AwsHome) -> None:
     start(home, 3)
     home.clock.at += HOUR
-    ages = sweep.run(home.home, {}, Context())
+    ages = tick(home.home, {}, Context())
     assert ages == {"Overdue": HOUR - 60_000}
     assert {one.delayed_until for one in waiting(HINTS)} == {0}
 
@@ -106,7 +111,7 @@ def test_a_tick_without_time_reads_a_page_and_has_another_go_on(
     started = start(home, RUNS)
     made: dict[str, Any] = {}
     for turn in range(1, 4):
-        sweep.run(home.home, made, Context(MARGIN))
+        tick(home.home, made, Context(MARGIN))
         assert len(hinted()) == min(RUNS, turn * PAGE)
         if turn < 3:
             invocation = api.invocations[-1]
@@ -119,9 +124,9 @@ def test_a_tick_without_time_reads_a_page_and_has_another_go_on(
 
 def test_a_tick_goes_on_so_many_times_and_no_more(home: AwsHome, api: LambdaApi) -> None:
     start(home, RUNS)
-    sweep.run(home.home, {"turn": MOST_TURNS - 1}, Context(MARGIN))
+    tick(home.home, {"turn": MOST_TURNS - 1}, Context(MARGIN))
     assert len(api.invocations) == 1
-    sweep.run(home.home, api.invocations[0].event, Context(MARGIN))
+    tick(home.home, api.invocations[0].event, Context(MARGIN))
     assert len(api.invocations) == 1
     assert home.home.counters.take()["TicksCutShort"] == 1
 
@@ -129,7 +134,7 @@ def test_a_tick_goes_on_so_many_times_and_no_more(home: AwsHome, api: LambdaApi)
 def test_a_tick_that_cannot_have_another_go_on_says_so(home: AwsHome, api: LambdaApi) -> None:
     api.answer = lambda _: Result(b"{}", 403, code="AccessDeniedException")
     start(home, RUNS)
-    sweep.run(home.home, {}, Context(MARGIN))
+    tick(home.home, {}, Context(MARGIN))
     assert home.home.counters.take() == {"HintsSent": PAGE, "TicksCutShort": 1}
 
 
@@ -161,5 +166,5 @@ class SlowHome:
 def test_a_tick_whose_time_is_up_has_enough_of_it_left_to_have_another_go_on() -> None:
     home = SlowHome()
     ends = home.clock.at + 60_000
-    sweep.run(cast(Any, home), {}, Context(60_000))
+    tick(home, {}, Context(60_000))
     assert home.clock.at <= ends

@@ -10,13 +10,13 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final
 
-from functions.executor import batch
-from functions.tick import sweep
 from stepwell_engine.adapters.dynamodb.heads import key_of
 from stepwell_engine.adapters.dynamodb.models import HeadItem
 from stepwell_engine.adapters.postgres.local import LocalPostgres
 from stepwell_engine.api.app import build
 from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.lambdas.batch import advance_batch
+from stepwell_engine.lambdas.tick import send_due_hints
 from stepwell_engine.limits import DAY, MINUTE, SECOND
 from stepwell_engine.service.projects.identity import Role
 from stepwell_engine.service.runs.progress import iso
@@ -89,7 +89,15 @@ class AwsHome(Home):
 
     def tick(self) -> None:
         """What the scheduler does every minute."""
-        sweep.run(self.home, {}, Context(self.clock))
+        home = self.home
+        send_due_hints(
+            home.engine.sweep,
+            home.flush,
+            home.invoke_later,
+            home.counters.add,
+            {},
+            Context(self.clock),
+        )
 
     def execute(self, messages: list[Any], life: int = LIFE) -> list[str]:
         """Hand messages to the executor as Lambda does; the ids of those that failed."""
@@ -104,7 +112,15 @@ class AwsHome(Home):
             }
             for one in messages
         ]
-        answer = batch.run(self.home, {"Records": records}, Context(self.clock, life), threads=1)
+        home = self.home
+        answer = advance_batch(
+            home.engine.advance,
+            self.clock,
+            home.counters.add,
+            {"Records": records},
+            Context(self.clock, life),
+            threads=1,
+        )
         failed = [one["itemIdentifier"] for one in answer["batchItemFailures"]]
         for one in messages:
             if one["MessageId"] not in failed:

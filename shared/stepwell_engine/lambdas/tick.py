@@ -1,0 +1,37 @@
+"""One tick: hints for all that is due, or will be soon; what is left is another invocation's."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from stepwell_engine.core.values import jsonvalue
+from stepwell_engine.service.worker.sweep import Sweep
+
+MARGIN: Final = 15_000  # ms for the page in hand, the last hints and the next invocation
+MOST_TURNS: Final = 10  # then the tick of the next minute goes on, from another shard
+
+
+def send_due_hints(
+    sweep: Sweep,
+    flush: Callable[[], None],
+    invoke_later: Callable[[str, bytes], bool],
+    count: Callable[[str], None],
+    event: dict[str, Any],
+    context: Any,
+) -> dict[str, int]:
+    """Send hints while there is time; the metrics that are ages in ms: `Overdue`.
+
+    The event is `{}` from the scheduler, `{"cursor": text, "turn": n}` from a tick before.
+    `flush` sends the hints of the sweep that wait for a full batch. `invoke_later` takes the ARN
+    of a function and its event; it tells whether that will be invoked.
+    """
+    turn = event.get("turn", 1)
+    budget = context.get_remaining_time_in_millis() - MARGIN
+    try:
+        swept = sweep.tick(event.get("cursor"), max(0, budget))
+    finally:
+        flush()
+    if swept.cursor is not None:
+        following = jsonvalue.encode({"cursor": swept.cursor, "turn": turn + 1})
+        if turn >= MOST_TURNS or not invoke_later(context.invoked_function_arn, following):
+            count("TicksCutShort")
+    return {"Overdue": swept.overdue}
