@@ -30,6 +30,7 @@ from stepwell_engine.service.projects.definitions import Workflows
 from stepwell_engine.service.runs.controls import Controls
 from tests.api.home import MarkedSecrets
 from tests.aws.meddled import Meddled
+from tests.aws.small_inboxes import small_inboxes
 from tests.contract.heads import COMMIT, NOW, RUN, a_head, held, put, some_message
 from tools.bill.meter_sizes import item_size
 from tools.moto_home import RUNS, DynamoHome, client
@@ -112,10 +113,10 @@ def test_a_refused_delivery_leaves_no_body(home: DynamoHome, key: str | None) ->
     assert home.runs.blob(RUN, "m.1") is None
 
 
-def test_a_signal_to_a_full_mailbox_leaves_no_body_and_the_end_of_a_child_does(
-    home: DynamoHome,
+def test_a_signal_to_a_full_inbox_leaves_no_body_and_the_end_of_a_child_does(
+    home: DynamoHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    messages = {str(number): some_message() for number in range(MAX_PENDING_SIGNALS)}
+    messages = {str(number): some_message() for number in range(small_inboxes(monkeypatch))}
     put(home.runs, a_head(inbox=messages))
     body = Blob("m.1", b"x")
     assert isinstance(home.runs.deliver(RUN, "m", IN_BLOB, NOW, body), Refused)
@@ -153,8 +154,10 @@ def test_a_key_that_was_delivered_meanwhile_to_a_run_that_then_ended_is_found(
     assert written == Delivered(home.runs.get(RUN), NOW)
 
 
-def test_a_key_whose_first_delivery_was_refused_brings_its_later_payload(home: DynamoHome) -> None:
-    most = MAX_PENDING_SIGNALS - 1
+def test_a_key_whose_first_delivery_was_refused_brings_its_later_payload(
+    home: DynamoHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = small_inboxes(monkeypatch) - 1
     put(home.runs, held(inbox={str(number): some_message() for number in range(most)}))
     clock = SystemClock()
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from stepwell_engine.limits import MAX_PENDING_SIGNALS
 from stepwell_engine.ports import Grants, Projects, Queues, Resources, Runs, Versions
-from tests.contract.homes import CONCURRENT, HOMES, WITH_QUEUES, Home, SqliteHome
+from tests.aws.small_inboxes import small_inboxes
+from tests.contract.homes import CONCURRENT, HOMES, WITH_QUEUES, Home, MemoryHome, SqliteHome
 from tests.e2e.emulator import running
 from tests.e2e.ministack_home import MiniStackHome, tables_of
 from tests.open_files import open_in
@@ -50,6 +52,18 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
 @pytest.fixture
 def runs(home: Home) -> Runs:
     return home.runs
+
+
+@pytest.fixture
+def room(home: Home, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many signals an inbox takes: a few where a thousand, the product's limit, take minutes.
+
+    So a limit of a store's own, which is not the product's, is noticed too.
+    """
+    if isinstance(home, MemoryHome | SqliteHome):
+        assert MAX_PENDING_SIGNALS == 1_000
+        return MAX_PENDING_SIGNALS
+    return small_inboxes(monkeypatch)
 
 
 @pytest.fixture(params=WITH_QUEUES)

@@ -7,7 +7,6 @@ import pytest
 from stepwell_engine.core.run.head import Blob
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import Status
-from stepwell_engine.limits import MAX_PENDING_SIGNALS
 from stepwell_engine.ports import Delivered, Done, Refused, Runs
 from tests.contract.heads import (
     COMMIT,
@@ -118,12 +117,12 @@ def test_a_mail_id_is_any_text(runs: Runs, message_id: str) -> None:
     assert consumed.head.inbox == {}
 
 
-def test_a_full_mailbox_refuses_and_takes_again_once_one_is_consumed(runs: Runs) -> None:
-    put(runs, held(inbox=inbox(range(MAX_PENDING_SIGNALS - 1))))
+def test_a_full_inbox_refuses_and_takes_again_once_one_is_consumed(runs: Runs, room: int) -> None:
+    put(runs, held(inbox=inbox(range(room - 1))))
     last = runs.deliver(RUN, "last", some_message(), NOW, None)
     assert isinstance(last, Delivered)
     assert last.head is not None
-    assert len(last.head.inbox) == MAX_PENDING_SIGNALS == 1_000
+    assert len(last.head.inbox) == room
     check_refused(runs, lambda: runs.deliver(RUN, "more", some_message(), NOW, None))
     check_refused(runs, lambda: runs.deliver(RUN, "more", some_message(), NOW, None, key="k"))
     check_delivered(runs, runs.deliver(RUN, "last", some_message(), NOW, None), last.head)
@@ -131,12 +130,12 @@ def test_a_full_mailbox_refuses_and_takes_again_once_one_is_consumed(runs: Runs)
     more = runs.deliver(RUN, "more", some_message(), NOW, None, key="k")
     assert isinstance(more, Delivered)
     assert more.head is not None
-    assert len(more.head.inbox) == MAX_PENDING_SIGNALS
+    assert len(more.head.inbox) == room
     check_refused(runs, lambda: runs.deliver(RUN, "0", some_message(), NOW, None))
 
 
-def test_a_full_mailbox_takes_the_end_of_a_child(runs: Runs) -> None:
-    put(runs, held(inbox=inbox(range(MAX_PENDING_SIGNALS))))
+def test_a_full_inbox_takes_the_end_of_a_child(runs: Runs, room: int) -> None:
+    put(runs, held(inbox=inbox(range(room))))
     child = InboxMessage("child", "succeeded", NOW, b"[]")
     written = runs.deliver(RUN, "child", child, NOW, None)
     assert isinstance(written, Delivered)
@@ -203,8 +202,8 @@ def test_a_key_outlives_the_end_of_its_run(runs: Runs) -> None:
     check_refused(runs, lambda: runs.deliver(RUN, "m2", later_message(), NOW, None, key="k2"))
 
 
-def test_a_key_of_a_refused_delivery_is_not_taken(runs: Runs) -> None:
-    head = put(runs, held(inbox=inbox(range(MAX_PENDING_SIGNALS))))
+def test_a_key_of_a_refused_delivery_is_not_taken(runs: Runs, room: int) -> None:
+    head = put(runs, held(inbox=inbox(range(room))))
     assert runs.deliver(RUN, "m1", some_message(), NOW, None, key="k") == Refused(head)
     runs.commit(replace(COMMIT, consumed=("0",)))
     written = runs.deliver(RUN, "m1", later_message(), NOW + 7, None, key="k")

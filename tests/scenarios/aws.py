@@ -10,11 +10,10 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final
 
-from stepwell_engine.adapters.dynamodb.heads import key_of
-from stepwell_engine.adapters.dynamodb.models import HeadItem
+import pytest
+
 from stepwell_engine.adapters.postgres.local import LocalPostgres
 from stepwell_engine.api.app import build
-from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.lambdas.batch import advance_batch
 from stepwell_engine.lambdas.tick import send_due_hints
 from stepwell_engine.limits import DAY, MINUTE, SECOND
@@ -23,9 +22,10 @@ from stepwell_engine.service.runs.progress import iso
 from stepwell_engine.wiring.aws import CAPABILITIES, aws
 from tests.api.events import event
 from tests.aws.installation import HINTS, PREFIX, clients, endpoint, installed, waiting
+from tests.aws.small_inboxes import small_inboxes
 from tests.e2e.data_api import DATABASE, serving
 from tests.scenarios.homes import Answer, Home, StoryClock
-from tools.moto_home import RUNS, client, table
+from tools.moto_home import RUNS, table
 
 RETENTION: Final = DAY  # of hints
 LIFE: Final = 900_000  # ms that an executor has
@@ -133,17 +133,9 @@ class AwsHome(Home):
         """When the next message comes, or the next tick that has something to do."""
         return min((at for at in self._times() if at > self.clock.at), default=None)
 
-    def signal_often(self, workflow: str, run_id: str, signal: str, times: int) -> None:
-        """Leave the inbox as so many requests would, which take moto minutes."""
-        messages = {
-            str(n): InboxMessage("signal", signal, self.clock.at, b"null") for n in range(times)
-        }
-        client().update_item(
-            TableName=RUNS,
-            Key=key_of(run_id),
-            UpdateExpression="SET m = :inbox",
-            ExpressionAttributeValues={":inbox": {"M": HeadItem.inbox.serialize(messages)}},
-        )
+    def room_for_signals(self, patch: pytest.MonkeyPatch) -> int:
+        """A few: a thousand take moto minutes."""
+        return small_inboxes(patch)
 
     def messages(self, queue: str) -> list[Any]:
         """The bodies of the messages in a queue, as moto has them: SQS lists none."""

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pytest
+
 from stepwell_engine.api.app import build
-from stepwell_engine.limits import DAY, SECOND
+from stepwell_engine.limits import DAY, MAX_PENDING_SIGNALS, SECOND
 from stepwell_engine.service.projects.identity import Role
 from stepwell_engine.settings.embedded import Settings
 from stepwell_engine.wiring.embedded import embedded
@@ -135,6 +137,10 @@ class Home(ABC):
         self.until(lambda: self.run(workflow, run_id)["status"] in ENDED)
         return self.run(workflow, run_id)
 
+    def room_for_signals(self, _: pytest.MonkeyPatch) -> int:
+        """How many signals a run keeps here, from now on."""
+        return MAX_PENDING_SIGNALS
+
     def signal_often(self, workflow: str, run_id: str, signal: str, times: int) -> None:
         """Send a signal so many times."""
         for _ in range(times):
@@ -192,6 +198,11 @@ class EmbeddedHome(Home):
     def next_due(self) -> int | None:
         """The time of the earliest hint."""
         return self._home.hints.next_at()
+
+    def signal_often(self, workflow: str, run_id: str, signal: str, times: int) -> None:
+        """The same as so many requests, without HTTP, which takes most of the time."""
+        for _ in range(times):
+            self._home.engine.services.controls.signal("demo", workflow, run_id, signal, b"null")
 
     def use_database(self) -> None:
         """The embedded PostgreSQL."""

@@ -2,7 +2,6 @@
 
 import pytest
 
-from stepwell_engine.limits import MAX_PENDING_SIGNALS
 from tests.scenarios.homes import Home
 from tests.scenarios.step_builders import await_signal, cancel, nap, send
 
@@ -34,10 +33,11 @@ def test_a_run_that_is_not_there_takes_none(home: Home, path: str) -> None:
     assert (refused.status, refused.body["code"]) == (404, "not_found")
 
 
-def test_a_run_keeps_a_thousand_signals(home: Home) -> None:
+def test_a_run_keeps_a_thousand_signals(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = home.room_for_signals(monkeypatch)
     home.publish("order", await_signal("go"))
     run_id = home.start("order")
-    home.signal_often("order", run_id, "other", MAX_PENDING_SIGNALS - 1)
+    home.signal_often("order", run_id, "other", room - 1)
     assert send(home, "order", run_id, "other").status == 201
     refused = send(home, "order", run_id, "go")
     assert (refused.status, refused.body["code"]) == (429, "too_many_signals")
