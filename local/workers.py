@@ -4,8 +4,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, assert_never
 
+from stepwell_engine.core.values.subject import Subject, SubjectKind
 from stepwell_engine.errors import StoreError, Unavailable
 from stepwell_engine.wiring.embedded import Home
 
@@ -55,18 +56,26 @@ class Workers:
     def _execute(self) -> None:
         hints = self._home.hints
         while (hint := hints.take()) is not None:
+            subject = hint.subject
             try:
-                self._home.engine.advance.run(hint.run_id, hint.project, BUDGET)
+                self._look_at(subject)
             except Unavailable as error:
                 if self._stopping.is_set():
                     return  # closed under an abandoned step
-                log.warning("run %s: %s; trying again", hint.run_id, error)
-                hints.hint(hint.run_id, hint.project, REPEAT)
+                log.warning("%s %s: %s; trying again", subject.kind, subject.id, error)
+                hints.hint(subject, REPEAT)
             except Exception:
                 # A defect: the run stays as it is, and the tick finds it when its lease is over.
-                log.exception("run %s: advancing failed", hint.run_id)
+                log.exception("%s %s: advancing failed", subject.kind, subject.id)
             finally:
-                hints.done(hint.run_id)
+                hints.done(subject)
+
+    def _look_at(self, subject: Subject) -> None:
+        match subject.kind:
+            case SubjectKind.RUN:
+                self._home.engine.advance.run(subject.id, subject.project, BUDGET)
+            case _:
+                assert_never(subject.kind)
 
     def _tick(self) -> None:
         while True:

@@ -21,6 +21,7 @@ from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
+from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.ports import (
     Commit,
     Delivered,
@@ -210,10 +211,10 @@ def test_runs_of_the_golden_files_are_read(home: DynamoHome, name: str) -> None:
     assert home.runs.blob(FRESH.run_id, "input") == b"0123456789"
     due, _ = home.runs.due(AT + 1_000, None, 10)
     newer = {CHILD.run_id, SENT_TO.run_id}
-    older = [one for one in due if one.run_id not in newer]
+    older = [one for one in due if one.subject.id not in newer]
     assert sorted(older, key=lambda one: one.wake_at) == [
-        Due(SLEEPING.run_id, "shop", AT + 9),
-        Due(WAITING.run_id, "shop", AT + 100),
+        Due(about_run(SLEEPING.run_id, "shop"), AT + 9),
+        Due(about_run(WAITING.run_id, "shop"), AT + 100),
     ]
     listed = home.runs.list("shop", "order", None, 100, None)
     assert {head.run_id for head in listed} == {head.run_id for head in OLDER_HEADS}

@@ -16,6 +16,7 @@ from stepwell_engine.adapters.dynamodb.writes import TURNS
 from stepwell_engine.adapters.process.system import SystemClock
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.status import Status
+from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.limits import INLINE_INPUT, KIB, MINUTE, PAGE_ABOVE
 from stepwell_engine.ports import Done, Due, Refused
@@ -293,8 +294,8 @@ def test_each_minute_the_sweep_begins_at_another_shard_and_visits_all(
     first = set()
     for minute in range(4):
         found = list(pages(home.runs, NOW + minute * MINUTE, size))
-        assert sorted(due.run_id for due in found) == sorted(ids)
-        first.add(shard_of(found[0].run_id, 4))
+        assert sorted(due.subject.id for due in found) == sorted(ids)
+        first.add(shard_of(found[0].subject.id, 4))
     assert first == set(range(4))
 
 
@@ -302,7 +303,7 @@ def test_more_shards_find_what_fewer_have_stored(home: DynamoHome) -> None:
     ids = put_in_every_shard(home, 4)
     wider = DynamoRuns(DynamoDB(client(), SystemClock()), RUNS, shards=9)
     put(wider, a_head("wide", wake_at=NOW))
-    assert {due.run_id for due in pages(wider, NOW)} == {*ids, "wide"}
+    assert {due.subject.id for due in pages(wider, NOW)} == {*ids, "wide"}
 
 
 def test_within_a_shard_what_was_due_first_comes_first(home: DynamoHome) -> None:
@@ -310,8 +311,8 @@ def test_within_a_shard_what_was_due_first_comes_first(home: DynamoHome) -> None
     for run_id, wake_at in (("a", 3), ("b", 1), ("c", 2)):
         put(runs, a_head(run_id, wake_at=wake_at))
     page, cursor = runs.due(NOW, None, 2)
-    assert page == [Due("b", "shop", 1), Due("c", "shop", 2)]
-    assert runs.due(NOW, cursor, 2) == ([Due("a", "shop", 3)], None)
+    assert page == [Due(about_run("b", "shop"), 1), Due(about_run("c", "shop"), 2)]
+    assert runs.due(NOW, cursor, 2) == ([Due(about_run("a", "shop"), 3)], None)
 
 
 def test_a_list_of_more_than_one_batch_is_whole_and_in_order(home: DynamoHome) -> None:

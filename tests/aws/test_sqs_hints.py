@@ -7,6 +7,7 @@ import pytest
 
 from stepwell_engine.adapters.process.counters import Counters
 from stepwell_engine.adapters.sqs.hints import SqsBatches, SqsDispatcher
+from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.limits import MAX_HINT_DELAY
 from stepwell_engine.ports import Dispatcher
 from stepwell_engine.settings.aws import AwsSettings
@@ -35,8 +36,8 @@ def delays(clock: ManualClock) -> list[float]:
 
 
 def test_a_hint_names_its_run_and_stands_in_its_projects_group(sender: Sender) -> None:
-    sender.single.hint("run-1", "shop")
-    sender.batches.hint("run-1", "shop")
+    sender.single.hint(about_run("run-1", "shop"))
+    sender.batches.hint(about_run("run-1", "shop"))
     sender.batches.flush()
     first, second = waiting(HINTS)
     assert first.body == second.body == '{"r":"run-1","p":"shop"}'
@@ -51,8 +52,8 @@ def test_a_hint_names_its_run_and_stands_in_its_projects_group(sender: Sender) -
 def test_a_delay_is_rounded_up_to_seconds(
     sender: Sender, clock: ManualClock, delay: int, seconds: int
 ) -> None:
-    sender.single.hint("run-1", "shop", delay)
-    sender.batches.hint("run-1", "shop", delay)
+    sender.single.hint(about_run("run-1", "shop"), delay)
+    sender.batches.hint(about_run("run-1", "shop"), delay)
     sender.batches.flush()
     assert delays(clock) == [seconds * 1_000] * 2
 
@@ -62,14 +63,14 @@ def test_a_delay_past_the_limits_is_refused(sender: Sender, delay: int) -> None:
     dispatchers: list[Dispatcher] = [sender.single, sender.batches]
     for dispatcher in dispatchers:
         with pytest.raises(ValueError, match=f"{REFUSED}{delay}"):
-            dispatcher.hint("run-1", "shop", delay)
+            dispatcher.hint(about_run("run-1", "shop"), delay)
     sender.batches.flush()
     assert waiting(HINTS) == []
 
 
 def test_ten_hints_are_one_request_and_the_rest_needs_a_flush(sender: Sender) -> None:
     for number in range(25):
-        sender.batches.hint(f"run-{number}", "shop")
+        sender.batches.hint(about_run(f"run-{number}", "shop"))
     assert len(waiting(HINTS)) == 20
     sender.batches.flush()
     sender.batches.flush()
@@ -84,9 +85,9 @@ def test_hints_that_cannot_be_sent_are_logged_counted_and_dropped(
 ) -> None:
     gone = Sender(replace(settings, hints_queue_url=settings.hints_queue_url + "-gone"))
     with caplog.at_level(logging.WARNING):
-        gone.single.hint("run-1", "shop")
+        gone.single.hint(about_run("run-1", "shop"))
         for number in range(11):
-            gone.batches.hint(f"run-{number}", "shop")
+            gone.batches.hint(about_run(f"run-{number}", "shop"))
         gone.batches.flush()
     assert gone.counters.take() == {"HintsLost": 12}
     first, second, third = [record.getMessage() for record in caplog.records]
@@ -102,7 +103,7 @@ def test_the_part_of_a_batch_that_sqs_refuses_is_counted(
     failed = [{"Id": "1", "Code": "InternalError", "Message": "try again", "SenderFault": False}]
     monkeypatch.setattr(client, "send_message_batch", lambda **_: {"Failed": failed})
     for number in range(3):
-        sender.batches.hint(f"run-{number}", "shop")
+        sender.batches.hint(about_run(f"run-{number}", "shop"))
     sender.batches.flush()
     assert sender.counters.take() == {"HintsLost": 1, "HintsSent": 2}
     assert "1 of 3 hints were not sent: try again" in caplog.text

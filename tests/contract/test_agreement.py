@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from stepwell_engine.core.run.head import Blob
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import Status
+from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.limits import CLOCK_MARGIN
 from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Due, Runs, Written
 from tests.contract.heads import NOW, a_head, some_message
@@ -101,7 +102,7 @@ def seen(runs: Runs, run_id: str) -> list[object]:
     return [
         head,
         runs.by_key("shop", "order", run_id + "k"),
-        [one for one in due if one == Due(run_id, "shop", one.wake_at)],
+        [one for one in due if one == Due(about_run(run_id, "shop"), one.wake_at)],
         [head for head in runs.list("shop", "order", None, 1, None) if head.run_id == run_id],
         [runs.blob(run_id, name) for name in ("input", "b", head.journal.decode())],
     ]

@@ -49,7 +49,7 @@ def test_cancel_of_a_child_makes_it_owe_at_once(runs: Runs, status: Status) -> N
     head = put(runs, a_head(status=status, wake_at=UNTIL, parent="parent", depth=1))
     after = replace(head, **CANCELLED, inbox_seq=1, notify_pending=True, wake_at=NOW)
     check_done(runs, runs.cancel(RUN, NOW), after)
-    assert [due.run_id for due in pages(runs, NOW)] == [RUN]
+    assert [due.subject.id for due in pages(runs, NOW)] == [RUN]
 
 
 def test_cancel_of_a_child_in_flight_keeps_its_lease_and_makes_it_owe(runs: Runs) -> None:
@@ -66,7 +66,7 @@ def test_a_cancel_that_cascades_owes_that_to_the_children(
     head = put(runs, put_head(parent=parent, wake_at=UNTIL))
     after = replace(head, **CANCELLED, inbox_seq=1, notify_pending=True, cascade=True, wake_at=NOW)
     check_done(runs, runs.cancel(RUN, NOW, cascade=True), after)
-    assert [due.run_id for due in pages(runs, NOW)] == [RUN]
+    assert [due.subject.id for due in pages(runs, NOW)] == [RUN]
     mark_notified = replace(
         after, notify_pending=False, wake_at=head.lease_expires_at if head.lease_token else None
     )

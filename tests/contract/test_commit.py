@@ -229,7 +229,7 @@ def test_the_end_of_a_child_makes_it_owe(runs: Runs) -> None:
         notify_pending=True,
     )
     check_done(runs, runs.commit(end), after)
-    assert [due.run_id for due in pages(runs, NOW)] == [RUN]
+    assert [due.subject.id for due in pages(runs, NOW)] == [RUN]
 
 
 def test_no_commit_removes_the_wake_at_of_a_run_that_owes(runs: Runs) -> None:

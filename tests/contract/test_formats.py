@@ -67,7 +67,7 @@ def test_a_newer_cancelled_head_is_left_alone(home: Home, name: str) -> None:
 def test_newer_heads_are_not_due_and_hide_no_other(home: Home, size: int) -> None:
     for number in range(6):
         put(home.runs, a_head(str(number), wake_at=number, format=FORMAT + number % 2))
-    assert sorted(due.run_id for due in pages(home.runs, NOW, size)) == ["0", "2", "4"]
+    assert sorted(due.subject.id for due in pages(home.runs, NOW, size)) == ["0", "2", "4"]
 
 
 def test_newer_heads_are_not_listed_and_hide_no_other(home: Home) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine.core.run.status import Status
+from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.ports import Due, Runs
 from tests.contract.heads import (
     COMMIT,
@@ -32,25 +33,28 @@ def test_nothing_is_due_in_an_empty_store(runs: Runs) -> None:
 
 def test_what_is_to_be_woken_by_then_is_due(runs: Runs) -> None:
     put_due(runs, ("a", NOW - 1), ("b", NOW), ("c", NOW + 1), ("d", None))
-    expected = [Due("a", "shop", NOW - 1), Due("b", "shop", NOW)]
-    assert sorted(pages(runs, NOW), key=lambda due: due.run_id) == expected
+    expected = [Due(about_run("a", "shop"), NOW - 1), Due(about_run("b", "shop"), NOW)]
+    assert sorted(pages(runs, NOW), key=lambda due: due.subject.id) == expected
 
 
 def test_there_is_no_lower_bound(runs: Runs) -> None:
     put_due(runs, ("a", 0), ("b", 1))
-    assert {due.run_id for due in pages(runs, NOW)} == {"a", "b"}
+    assert {due.subject.id for due in pages(runs, NOW)} == {"a", "b"}
 
 
 def test_every_status_is_due(runs: Runs) -> None:
     for status in Status:
         put(runs, a_head(status.value, status=status))
-    assert {due.run_id for due in pages(runs, NOW)} == {status.value for status in Status}
+    assert {due.subject.id for due in pages(runs, NOW)} == {status.value for status in Status}
 
 
 def test_runs_of_every_project_are_due(runs: Runs) -> None:
     put(runs, a_head("a"))
     put(runs, a_head("b", project="bank"))
-    assert {(due.run_id, due.project) for due in pages(runs, NOW)} == {("a", "shop"), ("b", "bank")}
+    assert {(due.subject.id, due.subject.project) for due in pages(runs, NOW)} == {
+        ("a", "shop"),
+        ("b", "bank"),
+    }
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 6, 7, 100])
@@ -58,12 +62,12 @@ def test_pages_cover_everything_once_whatever_their_size(runs: Runs, size: int) 
     wanted = [("b", 5), ("a", 5), ("c", 5), ("d", 4), ("e", 6), ("f", 5)]
     put_due(runs, *wanted)
     found = list(pages(runs, NOW, size))
-    assert sorted((due.run_id, due.wake_at) for due in found) == sorted(wanted)
+    assert sorted((due.subject.id, due.wake_at) for due in found) == sorted(wanted)
 
 
 def test_one_machine_tells_what_is_due_earliest_first(local: Home) -> None:
     put_due(local.runs, ("b", 5), ("a", 5), ("d", 4), ("e", 6), ("c", 40))
-    assert [due.run_id for due in pages(local.runs, NOW, 2)] == ["d", "a", "b", "e", "c"]
+    assert [due.subject.id for due in pages(local.runs, NOW, 2)] == ["d", "a", "b", "e", "c"]
 
 
 def test_a_page_is_no_longer_than_asked(runs: Runs) -> None:
@@ -76,19 +80,19 @@ def test_a_page_is_no_longer_than_asked(runs: Runs) -> None:
 def test_a_run_that_moved_between_two_pages_hides_no_other(runs: Runs) -> None:
     put_due(runs, ("a", 1), ("b", 2), ("c", 3))
     first, cursor = runs.due(NOW, None, 1)
-    runs.cancel(first[0].run_id, NOW)
+    runs.cancel(first[0].subject.id, NOW)
     rest, _ = runs.due(NOW, cursor, 10)
-    assert {due.run_id for due in rest} | {first[0].run_id} == {"a", "b", "c"}
+    assert {due.subject.id for due in rest} | {first[0].subject.id} == {"a", "b", "c"}
 
 
 def test_writes_move_a_run_in_and_out_of_what_is_due(runs: Runs) -> None:
     put(runs, held())
     assert runs.due(NOW, None, 10) == ([], None)
     runs.deliver(RUN, "m", some_message(), NOW - 7, None)
-    assert list(pages(runs, NOW)) == [Due(RUN, "shop", NOW - 7)]
+    assert list(pages(runs, NOW)) == [Due(about_run(RUN, "shop"), NOW - 7)]
     runs.commit(replace(COMMIT, wake_at=UNTIL))
     assert list(pages(runs, NOW)) == []
-    assert list(pages(runs, UNTIL)) == [Due(RUN, "shop", UNTIL)]
+    assert list(pages(runs, UNTIL)) == [Due(about_run(RUN, "shop"), UNTIL)]
 
 
 def test_a_list_is_newest_first(runs: Runs) -> None:

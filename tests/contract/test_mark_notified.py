@@ -34,7 +34,7 @@ def test_a_paid_debt_of_a_run_in_flight_is_woken_when_its_lease_is_over(runs: Ru
     )
     check_done(runs, runs.mark_notified(RUN), replace(head, notify_pending=False, wake_at=UNTIL))
     assert list(pages(runs, UNTIL - 1)) == []
-    assert [due.run_id for due in pages(runs, UNTIL)] == [RUN]
+    assert [due.subject.id for due in pages(runs, UNTIL)] == [RUN]
 
 
 def test_a_debt_is_paid_once(runs: Runs) -> None:

@@ -21,8 +21,8 @@ import requests
 from infra.assembly import Place
 from infra.cloud import Cloud
 from stepwell_engine.adapters.process.system import SystemClock
-from stepwell_engine.core.run import hint as hints
-from stepwell_engine.core.run.hint import Hint
+from stepwell_engine.core.values import subject as subjects
+from stepwell_engine.core.values.subject import about_run
 from tests.arch.sources import ROOT
 from tests.e2e.data_api import CLUSTER, SECRET
 from tests.e2e.emulator import ACCOUNT, PATIENCE, REGION, Emulator
@@ -207,7 +207,7 @@ class Installation:
         """Have the executor look at a run."""
         self.emulator.client("sqs").send_message(
             QueueUrl=self.name("compute", "ComputeMessagingHints"),
-            MessageBody=hints.encode(Hint(run_id, PROJECT)),
+            MessageBody=subjects.encode(about_run(run_id, PROJECT)),
             MessageGroupId=PROJECT,
         )
         self.drain()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from stepwell_engine.adapters.process.hints import Hint, ProcessDispatcher
 from stepwell_engine.adapters.process.system import SystemClock
+from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.limits import MAX_HINT_DELAY
 
 
@@ -46,12 +47,12 @@ def live() -> Iterator[ProcessDispatcher]:
 def test_a_hint_is_due_at_its_millisecond_and_not_before(
     hints: ProcessDispatcher, clock: Clock
 ) -> None:
-    hints.hint("a", "demo", 250)
+    hints.hint(about_run("a", "demo"), 250)
     clock.at = 1_249
     assert hints.take_due() is None
     assert hints.next_at() == 1_250
     clock.at = 1_250
-    assert hints.take_due() == Hint(1_250, "a", "demo")
+    assert hints.take_due() == Hint(1_250, about_run("a", "demo"))
     assert hints.next_at() is None
 
 
@@ -59,9 +60,9 @@ def test_hints_come_in_the_order_in_which_they_are_due(
     hints: ProcessDispatcher, clock: Clock
 ) -> None:
     for run_id, delay in (("a", 30), ("b", 10), ("c", 20)):
-        hints.hint(run_id, "demo", delay)
+        hints.hint(about_run(run_id, "demo"), delay)
     clock.at += 30
-    assert [hint.run_id for hint in iter(hints.take_due, None)] == ["b", "c", "a"]
+    assert [hint.subject.id for hint in iter(hints.take_due, None)] == ["b", "c", "a"]
 
 
 @pytest.mark.parametrize("delays", [(50, 20), (20, 50), (20, 20), (50, 20, 70, 30)])
@@ -69,54 +70,54 @@ def test_of_several_hints_for_a_run_the_earliest_stays(
     hints: ProcessDispatcher, clock: Clock, delays: tuple[int, ...]
 ) -> None:
     for delay in delays:
-        hints.hint("a", "demo", delay)
+        hints.hint(about_run("a", "demo"), delay)
     clock.at += 100
-    assert hints.take_due() == Hint(1_020, "a", "demo")
-    hints.done("a")
+    assert hints.take_due() == Hint(1_020, about_run("a", "demo"))
+    hints.done(about_run("a", "demo"))
     assert hints.take_due() is None
 
 
 def test_a_taken_run_is_not_handed_out_again_and_no_hint_for_it_is_lost(
     hints: ProcessDispatcher, clock: Clock
 ) -> None:
-    hints.hint("a", "demo")
+    hints.hint(about_run("a", "demo"))
     assert hints.take_due() is not None
-    hints.hint("a", "demo", 50)
-    hints.hint("a", "demo", 10)
+    hints.hint(about_run("a", "demo"), 50)
+    hints.hint(about_run("a", "demo"), 10)
     clock.at += 100
     assert hints.next_at() is None
     assert hints.take_due() is None
-    hints.done("a")
-    assert hints.take_due() == Hint(1_010, "a", "demo")
-    hints.done("a")
+    hints.done(about_run("a", "demo"))
+    assert hints.take_due() == Hint(1_010, about_run("a", "demo"))
+    hints.done(about_run("a", "demo"))
     assert hints.take_due() is None
 
 
 def test_a_taken_run_does_not_hold_up_another(hints: ProcessDispatcher) -> None:
-    hints.hint("a", "demo")
-    hints.hint("b", "demo")
-    assert hints.take_due() == Hint(1_000, "a", "demo")
-    assert hints.take_due() == Hint(1_000, "b", "demo")
+    hints.hint(about_run("a", "demo"))
+    hints.hint(about_run("b", "demo"))
+    assert hints.take_due() == Hint(1_000, about_run("a", "demo"))
+    assert hints.take_due() == Hint(1_000, about_run("b", "demo"))
 
 
 @pytest.mark.parametrize("delay", [0, MAX_HINT_DELAY])
 def test_a_delay_within_the_limit_is_taken(
     hints: ProcessDispatcher, clock: Clock, delay: int
 ) -> None:
-    hints.hint("a", "demo", delay)
+    hints.hint(about_run("a", "demo"), delay)
     assert hints.next_at() == clock.at + delay
 
 
 @pytest.mark.parametrize("delay", [-1, MAX_HINT_DELAY + 1])
 def test_a_delay_past_the_limit_is_refused(hints: ProcessDispatcher, delay: int) -> None:
     with pytest.raises(ValueError, match="0 to 900000 ms"):
-        hints.hint("a", "demo", delay)
+        hints.hint(about_run("a", "demo"), delay)
     assert hints.next_at() is None
 
 
 def test_outdated_entries_do_not_pile_up(hints: ProcessDispatcher) -> None:
     for delay in range(10_000, 0, -1):
-        hints.hint("a", "demo", delay)
+        hints.hint(about_run("a", "demo"), delay)
     assert len(hints._heap) < 100
     assert hints.next_at() == 1_001
 
@@ -141,10 +142,10 @@ def test_it_does_what_a_plain_table_of_hints_would_do(moves: list[Move]) -> None
     taken: set[str] = set()
     for what, run_id, ms in moves:
         if what == "hint":
-            hints.hint(run_id, "demo", ms)
+            hints.hint(about_run(run_id, "demo"), ms)
             pending[run_id] = min(pending.get(run_id, clock.at + ms), clock.at + ms)
         elif what == "done":
-            hints.done(run_id)
+            hints.done(about_run(run_id, "demo"))
             taken.discard(run_id)
         elif what == "pass":
             clock.at += ms
@@ -152,7 +153,7 @@ def test_it_does_what_a_plain_table_of_hints_would_do(moves: list[Move]) -> None
             free = sorted((at, one) for one, at in pending.items() if one not in taken)
             expected = free[0] if free and free[0][0] <= clock.at else None
             got = hints.take_due()
-            assert (got and got[:2]) == expected
+            assert (got and (got.at, got.subject.id)) == expected
             if expected is not None:
                 taken.add(expected[1])
                 del pending[expected[1]]
@@ -161,29 +162,29 @@ def test_it_does_what_a_plain_table_of_hints_would_do(moves: list[Move]) -> None
 def test_a_thread_that_waits_gets_a_hint_when_it_is_due_and_not_before(
     live: ProcessDispatcher,
 ) -> None:
-    live.hint("late", "demo", 40)
-    live.hint("soon", "demo", 15)
+    live.hint(about_run("late", "demo"), 40)
+    live.hint(about_run("soon", "demo"), 15)
     clock = SystemClock()
     for run_id in ("soon", "late"):
         hint = live.take()
         assert hint is not None
-        assert hint.run_id == run_id
+        assert hint.subject.id == run_id
         assert clock.now() >= hint.at
 
 
 def test_an_earlier_hint_wakes_a_thread_that_waits_for_a_later_one(
     live: ProcessDispatcher,
 ) -> None:
-    live.hint("later", "demo", MAX_HINT_DELAY)
+    live.hint(about_run("later", "demo"), MAX_HINT_DELAY)
     got: list[Hint | None] = []
     threads = [threading.Thread(target=lambda: got.append(live.take())) for _ in range(3)]
     for thread in threads:
         thread.start()
     for run_id in ("a", "b", "c"):
-        live.hint(run_id, "demo", 5)
+        live.hint(about_run(run_id, "demo"), 5)
     for thread in threads:
         thread.join()
-    assert {hint.run_id for hint in got if hint} == {"a", "b", "c"}
+    assert {hint.subject.id for hint in got if hint} == {"a", "b", "c"}
 
 
 def test_many_threads_take_every_hint_and_never_the_same_run_at_once(
@@ -200,24 +201,24 @@ def test_many_threads_take_every_hint_and_never_the_same_run_at_once(
     def work() -> None:
         while (hint := live.take()) is not None:
             with lock:
-                if hint.run_id in busy:
-                    doubled.append(hint.run_id)
-                busy.add(hint.run_id)
-                counts[hint.run_id] += 1
-                again = counts[hint.run_id] < rounds
+                if hint.subject.id in busy:
+                    doubled.append(hint.subject.id)
+                busy.add(hint.subject.id)
+                counts[hint.subject.id] += 1
+                again = counts[hint.subject.id] < rounds
             if again:
-                live.hint(hint.run_id, "demo", counts[hint.run_id] % 3)
+                live.hint(about_run(hint.subject.id, "demo"), counts[hint.subject.id] % 3)
             with lock:
-                busy.discard(hint.run_id)
+                busy.discard(hint.subject.id)
                 if all(count == rounds for count in counts.values()):
                     finished.set()
-            live.done(hint.run_id)
+            live.done(hint.subject)
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
         thread.start()
     for run_id in runs:
-        live.hint(run_id, "demo")
+        live.hint(about_run(run_id, "demo"))
     assert finished.wait(30)
     live.close()
     for thread in threads:
@@ -228,19 +229,19 @@ def test_many_threads_take_every_hint_and_never_the_same_run_at_once(
 
 def test_a_clock_that_jumps_ahead_is_noticed_with_the_next_hint(clock: Clock) -> None:
     hints = ProcessDispatcher(clock)
-    hints.hint("a", "demo", MAX_HINT_DELAY)
+    hints.hint(about_run("a", "demo"), MAX_HINT_DELAY)
     got: list[Hint | None] = []
     thread = threading.Thread(target=lambda: got.append(hints.take()))
     thread.start()
     clock.at += 2 * MAX_HINT_DELAY
     while not got:  # the tick does so every second
-        hints.hint("a", "demo")
+        hints.hint(about_run("a", "demo"))
         thread.join(0.01)
-    assert got == [Hint(1_000 + MAX_HINT_DELAY, "a", "demo")]
+    assert got == [Hint(1_000 + MAX_HINT_DELAY, about_run("a", "demo"))]
 
 
 def test_closing_sends_every_waiting_thread_home(live: ProcessDispatcher) -> None:
-    live.hint("a", "demo", MAX_HINT_DELAY)
+    live.hint(about_run("a", "demo"), MAX_HINT_DELAY)
     got: list[Hint | None] = []
     threads = [threading.Thread(target=lambda: got.append(live.take())) for _ in range(4)]
     for thread in threads:

@@ -10,6 +10,7 @@ import pytest
 
 from local import workers as subject
 from local.workers import Workers
+from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.errors import StoreError, Unavailable
 from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.sweep import Sweep
@@ -71,7 +72,7 @@ def test_a_store_that_does_not_answer_is_asked_again(
     advance = Scripted(Unavailable("busy"), Unavailable("busy"))
 
     def story() -> None:
-        home.hints.hint("a", "demo")
+        home.hints.hint(about_run("a", "demo"))
         assert advance.went_well.wait(60)
 
     at_work(advancing(home, advance), story)
@@ -84,8 +85,8 @@ def test_a_defect_is_logged_and_the_thread_goes_on(
     advance = Scripted(RuntimeError("a defect"))
 
     def story() -> None:
-        home.hints.hint("a", "demo")
-        home.hints.hint("b", "demo", 1)
+        home.hints.hint(about_run("a", "demo"))
+        home.hints.hint(about_run("b", "demo"), 1)
         assert advance.went_well.wait(60)
 
     at_work(advancing(home, advance), story)
@@ -106,11 +107,11 @@ def test_the_first_tick_comes_at_once_and_a_failed_one_is_made_up_for(
 
 def test_a_run_in_hand_is_waited_for_until_the_time_is_over_or_a_second_signal(home: Home) -> None:
     workers = Workers(home, 1)
-    home.hints.hint("a", "demo")
+    home.hints.hint(about_run("a", "demo"))
     assert home.hints.take_due() is not None
     workers.start()
     workers.halt()
     assert workers.wait(0, never) == 1
     assert workers.wait(3_600, lambda _: True) == 1
-    home.hints.done("a")
+    home.hints.done(about_run("a", "demo"))
     assert workers.wait(3_600, never) == 0

@@ -14,6 +14,7 @@ from stepwell_engine.core.declared.kinds import ACTION_KINDS
 from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome, Succeeded
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.values import jsonvalue
+from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.errors import Problem
 from stepwell_engine.ports import Done, StepRunner, Written
 from stepwell_engine.service.projects.definitions import Workflows
@@ -92,9 +93,9 @@ class Stage:
     def open(self, sealed: str, project: str) -> str:
         return sealed
 
-    def hint(self, run_id: str, project: str, delay: int = 0) -> None:
+    def hint(self, subject: Subject, delay: int = 0) -> None:
         assert 0 <= delay <= limits.MAX_HINT_DELAY
-        self._visit(run_id, self.time.at + delay)
+        self._visit(subject.id, self.time.at + delay)
 
     def run(self, attempt: Attempt) -> Outcome:
         assert attempt.idempotency_key == f"{attempt.run_id}:{attempt.step}"

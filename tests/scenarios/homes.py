@@ -192,8 +192,8 @@ class EmbeddedHome(Home):
         """Tick, then advance every run with a hint that is due."""
         self._home.engine.sweep.tick()
         while (hint := self._home.hints.take_due()) is not None:
-            self._home.engine.advance.run(hint.run_id, hint.project, BUDGET)
-            self._home.hints.done(hint.run_id)
+            self._home.engine.advance.run(hint.subject.id, hint.subject.project, BUDGET)
+            self._home.hints.done(hint.subject)
 
     def next_due(self) -> int | None:
         """The time of the earliest hint."""

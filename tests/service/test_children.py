@@ -242,7 +242,7 @@ def follow(world: World, hints: int) -> None:
     for _ in range(hints):
         hint = world.hints.pop_due(world.clock.at)
         assert hint is not None
-        world.turn(hint.run_id)
+        world.turn(hint.subject.id)
 
 
 def notify_all(world: World) -> None:

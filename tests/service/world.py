@@ -141,7 +141,7 @@ class World:
             self.clock.at = max(self.clock.at, at)
             hint = self.hints.pop_due(self.clock.at)
             assert hint is not None
-            self.advance.run(hint.run_id, hint.project, 60_000)
+            self.advance.run(hint.subject.id, hint.subject.project, 60_000)
         raise AssertionError("the hints do not end")
 
     def children(self, workflow: str) -> list[Head]:

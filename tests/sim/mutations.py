@@ -23,6 +23,7 @@ from stepwell_engine.core.run.journal_codec import Packed
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.core.run.transitions import succeeded_record
+from stepwell_engine.core.values.subject import Subject, about_run
 from stepwell_engine.limits import MINUTE
 from stepwell_engine.ports import UNCHECKED, Commit, Dispatcher, Done, Due, Runs, Written
 from stepwell_engine.service.runs.starts import Starts
@@ -229,12 +230,12 @@ class _Hinting:
         return getattr(self._runs, name)
 
     def create(self, head: Head, blobs: Sequence[Blob] = ()) -> Written:
-        self._dispatcher.hint(head.run_id, head.project)
+        self._dispatcher.hint(about_run(head.run_id, head.project))
         return self._runs.create(head, blobs)
 
 
 class _Silent:
-    def hint(self, run_id: str, project: str, delay: int = 0) -> None:
+    def hint(self, subject: Subject, delay: int = 0) -> None:
         """It is sent already."""
 
 

@@ -14,6 +14,7 @@ from stepwell_engine.adapters.memory.runs import MemoryRuns
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import Status
+from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.limits import LEASE, SECOND
 from stepwell_engine.ports import Commit, Delivered, Done, Due, Refused, Written
@@ -348,14 +349,14 @@ class SimDispatcher:
         self._hints = hints
         self._arrives = arrives
 
-    def hint(self, run_id: str, project: str, delay: int = 0) -> None:
+    def hint(self, subject: Subject, delay: int = 0) -> None:
         """Send a hint."""
-        self._links.call("hint", run_id, lambda: self.send(run_id, project, delay))
+        self._links.call("hint", subject.id, lambda: self.send(subject, delay))
 
-    def send(self, run_id: str, project: str, delay: int) -> None:
+    def send(self, subject: Subject, delay: int) -> None:
         """Put a hint on its way, unless it gets lost."""
         scheduler, faults = self._links.scheduler, self._links.faults
-        scheduler.note("hint", run_id, "in", delay)
+        scheduler.note("hint", subject.id, "in", delay)
         if faults.happens(faults.profile.hint_lost):
             scheduler.note("lost")
             self._links.fault()
@@ -365,5 +366,5 @@ class SimDispatcher:
             if faults.happens(faults.profile.hint_late):
                 late = faults.lateness()
                 self._links.fault()
-            self._hints.hint(run_id, project, delay)
+            self._hints.hint(subject, delay)
             scheduler.at(scheduler.now + delay + late + self._links.latency(), self._arrives)

@@ -225,7 +225,7 @@ class World:
         hint = self._hints.pop_due(self.scheduler.now)
         if hint is None:
             raise Violation(0, "a hint arrives that nobody sent")
-        self._visit(hint.run_id, hint.project)
+        self._visit(hint.subject.id, hint.subject.project)
 
     def _visit(self, run_id: str, project: str) -> None:
         """A worker follows a hint; if it fails, the queue may deliver the hint once more."""

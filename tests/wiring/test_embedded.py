@@ -26,7 +26,7 @@ def failing(home: Home, step: dict[str, object]) -> str:
     head = services.starts.start("demo", "one", b"{}").head
     hint = home.hints.take_due()
     assert hint is not None
-    home.engine.advance.run(hint.run_id, hint.project, 5_000)
+    home.engine.advance.run(hint.subject.id, hint.subject.project, 5_000)
     error = services.queries.detail("demo", "one", head.run_id).run.last_error
     assert error is not None
     return error

@@ -2,11 +2,12 @@
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_never
 
 from aws_lambda_powertools.logging.formatter import clear_context_keys, set_context_keys
 
-from stepwell_engine.core.run import hint as hints
+from stepwell_engine.core.values import subject as subjects
+from stepwell_engine.core.values.subject import Subject, SubjectKind
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.service.worker.advance import Advance
 
@@ -14,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 def advance(engine: Advance, body: str, budget: int, count: Callable[[str], None]) -> None:
-    """Advance the run that a message names, within `budget` ms.
+    """Look at what a message names, within `budget` ms: advance a run.
 
     Unavailable if the store does not answer: the message is worth delivering again. What is no
     hint, and a run on which the engine has a defect, are logged, counted (`HintsRefused`,
@@ -22,22 +23,30 @@ def advance(engine: Advance, body: str, budget: int, count: Callable[[str], None
     one that fails each time would be delivered for days.
     """
     try:
-        hint = hints.decode(body)
+        subject = subjects.decode(body)
     except ValueError as error:
         count("HintsRefused")
         log.warning("a message was dropped: %s", error)
         return
     count("HintsTaken")
-    ids: Any = {"run_id": hint.run_id, "project": hint.project}
+    match subject.kind:
+        case SubjectKind.RUN:
+            _advance_run(engine, subject, budget, count)
+        case _:
+            assert_never(subject.kind)
+
+
+def _advance_run(engine: Advance, run: Subject, budget: int, count: Callable[[str], None]) -> None:
+    ids: Any = {"run_id": run.id, "project": run.project}
     set_context_keys(**ids)
     try:
-        engine.run(hint.run_id, hint.project, budget, hard=True)
+        engine.run(run.id, run.project, budget, hard=True)
     except Unavailable as error:
         count("StoreUnavailable")
-        log.warning("run %s: %s; the hint will come again", hint.run_id, error)
+        log.warning("run %s: %s; the hint will come again", run.id, error)
         raise
     except Exception:
         count("RunsFailed")
-        log.exception("run %s: advancing failed", hint.run_id)
+        log.exception("run %s: advancing failed", run.id)
     finally:
         clear_context_keys()

@@ -2,10 +2,12 @@
 
 from typing import Protocol
 
+from stepwell_engine.core.values.subject import Subject
+
 
 class Dispatcher(Protocol):
-    """Hints that a run may go on. They may be lost, doubled, late, reordered."""
+    """Hints that something is to be looked at. They may be lost, doubled, late, reordered."""
 
-    def hint(self, run_id: str, project: str, delay: int = 0) -> None:
-        """Ask that somebody advances this run in `delay` ms (at most MAX_HINT_DELAY)."""
+    def hint(self, subject: Subject, delay: int = 0) -> None:
+        """Ask that somebody looks at it in `delay` ms (at most MAX_HINT_DELAY)."""
         ...

@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import Status
+from stepwell_engine.core.values.subject import Subject
 
 
 class Keep(Enum):
@@ -190,8 +191,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A run at which the tick must look."""
+    """What the tick must look at, and when."""
 
-    run_id: str
-    project: str
+    subject: Subject
     wake_at: int

@@ -7,6 +7,7 @@ from typing import Any, Final
 from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item
 from stepwell_engine.adapters.dynamodb.heads import key_of, readable
 from stepwell_engine.adapters.dynamodb.models import DueRuns, HeadItem
+from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.limits import MINUTE
 from stepwell_engine.ports import Due
 
@@ -56,7 +57,7 @@ class DueIndex:
             found += [_due(item) for item in items if readable(item)]
             if goes_on:
                 last = _due(items[-1])
-                position = Place(position.first, position.turn, last.wake_at, last.run_id)
+                position = Place(position.first, position.turn, last.wake_at, last.subject.id)
             else:
                 position = Place(position.first, position.turn + 1)
         return found, str(position) if position.turn < self._shards else None
@@ -84,4 +85,4 @@ class DueIndex:
 def _due(item: Item) -> Due:
     project, _, _ = item[_OWNER]["S"].rpartition("#")
     run_id = HeadItem.run_id.deserialize(item[_RUN_ID]["B"])
-    return Due(run_id, project, int(item[_WAKE_AT]["N"]))
+    return Due(about_run(run_id, project), int(item[_WAKE_AT]["N"]))

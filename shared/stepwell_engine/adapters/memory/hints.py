@@ -4,16 +4,16 @@ import heapq
 import threading
 from typing import NamedTuple
 
+from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.limits import MAX_HINT_DELAY
 from stepwell_engine.ports import Clock
 
 
 class Hint(NamedTuple):
-    """Somebody should advance this run from `at` (ms since the epoch) on."""
+    """Somebody should look at it from `at` (ms since the epoch) on."""
 
     at: int
-    run_id: str
-    project: str
+    subject: Subject
 
 
 class MemoryDispatcher:
@@ -24,12 +24,12 @@ class MemoryDispatcher:
         self._lock = threading.Lock()
         self._heap: list[Hint] = []
 
-    def hint(self, run_id: str, project: str, delay: int = 0) -> None:
+    def hint(self, subject: Subject, delay: int = 0) -> None:
         """Keep a hint. ValueError for a delay outside 0 to MAX_HINT_DELAY."""
         if not 0 <= delay <= MAX_HINT_DELAY:
             raise ValueError(f"a hint's delay must be 0 to {MAX_HINT_DELAY} ms, not {delay}")
         with self._lock:
-            heapq.heappush(self._heap, Hint(self._clock.now() + delay, run_id, project))
+            heapq.heappush(self._heap, Hint(self._clock.now() + delay, subject))
 
     def pop_due(self, now: int) -> Hint | None:
         """Take the earliest hint with `at` <= now; None if there is none."""

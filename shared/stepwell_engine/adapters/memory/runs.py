@@ -8,6 +8,7 @@ from types import MappingProxyType
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import Status
+from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.errors import NewerFormat
 from stepwell_engine.limits import CLOCK_MARGIN, FORMAT, MAX_PENDING_SIGNALS
 from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Delivered, Done, Due, Refused, Written
@@ -239,9 +240,9 @@ class MemoryRuns:
                 if head.wake_at is not None and head.wake_at <= before and head.format <= FORMAT
             )
         rest = [entry for entry in found if entry[:2] > after]
-        page = [Due(run_id, project, wake_at) for wake_at, run_id, project in rest[:limit]]
+        page = [Due(about_run(run_id, project), at) for at, run_id, project in rest[:limit]]
         more = len(rest) > limit
-        return page, f"{page[-1].wake_at}:{page[-1].run_id}" if more else None
+        return page, f"{page[-1].wake_at}:{page[-1].subject.id}" if more else None
 
     def list(
         self, project: str, workflow: str, before: str | None, limit: int, status: Status | None

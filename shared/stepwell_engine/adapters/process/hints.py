@@ -1,4 +1,4 @@
-"""Hints in the process: which run may go on, and from when, handed to worker threads on time.
+"""Hints in the process: what is to be looked at, and from when, handed to worker threads on time.
 
 They live in memory only. The truth is `wake_at` in the store: after a crash the tick finds from
 it what was forgotten here.
@@ -8,6 +8,7 @@ import heapq
 import threading
 from typing import Final, NamedTuple
 
+from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.limits import MAX_HINT_DELAY
 from stepwell_engine.ports import Clock
 
@@ -15,49 +16,48 @@ _SPARE: Final = 64  # outdated entries that the heap may always hold
 
 
 class Hint(NamedTuple):
-    """Somebody should advance this run from `at` (ms since the epoch) on."""
+    """Somebody should look at it from `at` (ms since the epoch) on."""
 
     at: int
-    run_id: str
-    project: str
+    subject: Subject
 
 
 class ProcessDispatcher:
     """The Dispatcher port, and the threads' end of it.
 
-    At most one hint per run is pending: the earliest. A run that was handed out is not handed out
-    again before `done`; a hint that comes meanwhile waits for that. This saves useless claims; the
-    lease protocol does not depend on it.
+    At most one hint per subject is pending: the earliest. A subject that was handed out is not
+    handed out again before `done`; a hint that comes meanwhile waits for that. This saves useless
+    claims; the lease protocol does not depend on it.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed = threading.Condition()
-        self._pending: dict[str, Hint] = {}
-        self._taken: set[str] = set()
-        # May hold outdated entries: one counts if it is the pending hint of a run not taken.
+        self._pending: dict[Subject, Hint] = {}
+        self._taken: set[Subject] = set()
+        # May hold outdated entries: one counts if it is the pending hint of a subject not taken.
         self._heap: list[Hint] = []
         # The one thread that waits for the next due time; the others wait to be called.
         self._watcher: int | None = None
         self._closed = False
 
-    def hint(self, run_id: str, project: str, delay: int = 0) -> None:
+    def hint(self, subject: Subject, delay: int = 0) -> None:
         """Keep a hint. ValueError for a delay outside 0 to MAX_HINT_DELAY."""
         if not 0 <= delay <= MAX_HINT_DELAY:
             raise ValueError(f"a hint's delay must be 0 to {MAX_HINT_DELAY} ms, not {delay}")
-        hint = Hint(self._clock.now() + delay, run_id, project)
+        hint = Hint(self._clock.now() + delay, subject)
         with self._changed:
-            known = self._pending.get(run_id)
+            known = self._pending.get(subject)
             if known is None or hint.at < known.at:
-                self._pending[run_id] = hint
-                if run_id not in self._taken:
+                self._pending[subject] = hint
+                if subject not in self._taken:
                     self._push(hint)
-            elif delay == 0 and run_id not in self._taken:
+            elif delay == 0 and subject not in self._taken:
                 # The clock jumped ahead and the watcher sleeps through a due time.
                 self._call_one()
 
     def take(self) -> Hint | None:
-        """Wait for the next due hint; its run is the caller's until `done`. None once closed."""
+        """Wait for the next due hint; its subject is the caller's until `done`; None if closed."""
         with self._changed:
             while not self._closed:
                 now = self._clock.now()
@@ -77,21 +77,21 @@ class ProcessDispatcher:
         with self._changed:
             return self._pop(self._clock.now())
 
-    def done(self, run_id: str) -> None:
-        """Give back a run that was taken."""
+    def done(self, subject: Subject) -> None:
+        """Give back what was taken."""
         with self._changed:
-            self._taken.discard(run_id)
-            hint = self._pending.get(run_id)
+            self._taken.discard(subject)
+            hint = self._pending.get(subject)
             if hint is not None:
                 self._push(hint)
 
     @property
     def taken(self) -> int:
-        """How many runs are handed out."""
+        """How many subjects are handed out."""
         return len(self._taken)
 
     def next_at(self) -> int | None:
-        """When the earliest hint of a run that is not taken is due; None if there is none."""
+        """When the earliest hint of a subject that is not taken is due; None if there is none."""
         with self._changed:
             self._drop_outdated()
             return self._heap[0].at if self._heap else None
@@ -117,8 +117,8 @@ class ProcessDispatcher:
         if not self._heap or self._heap[0].at > now:
             return None
         hint = heapq.heappop(self._heap)
-        del self._pending[hint.run_id]
-        self._taken.add(hint.run_id)
+        del self._pending[hint.subject]
+        self._taken.add(hint.subject)
         return hint
 
     def _drop_outdated(self) -> None:
@@ -126,7 +126,7 @@ class ProcessDispatcher:
             heapq.heappop(self._heap)
 
     def _counts(self, hint: Hint) -> bool:
-        return self._pending.get(hint.run_id) is hint and hint.run_id not in self._taken
+        return self._pending.get(hint.subject) is hint and hint.subject not in self._taken
 
     def _call_one(self) -> None:
         self._watcher = None

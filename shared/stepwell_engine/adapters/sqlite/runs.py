@@ -9,6 +9,7 @@ from stepwell_engine.adapters.sqlite.database import Database, Row
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import LIVE, Status
+from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.errors import NewerFormat
 from stepwell_engine.limits import CLOCK_MARGIN, FORMAT, MAX_PENDING_SIGNALS
 from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Delivered, Done, Due, Refused, Written
@@ -262,9 +263,9 @@ class SqliteRuns:
         wake_at, _, run_id = (cursor or "-1:").partition(":")
         values = (before, int(wake_at), run_id, limit + 1)
         rows = self._database.read(lambda connection: connection.execute(_DUE, values).fetchall())
-        page = [Due(*row) for row in rows[:limit]]
+        page = [Due(about_run(run_id, project), at) for run_id, project, at in rows[:limit]]
         more = len(rows) > limit
-        return page, f"{page[-1].wake_at}:{page[-1].run_id}" if more else None
+        return page, f"{page[-1].wake_at}:{page[-1].subject.id}" if more else None
 
     def list(
         self, project: str, workflow: str, before: str | None, limit: int, status: Status | None

@@ -1,7 +1,7 @@
 """Hints as messages on an SQS queue.
 
 A hint that cannot be sent is logged and dropped: the truth is `wake_at`, from which the next tick
-finds the run again. Each has its project as message group, so that one project's flood does not
+finds its subject again. Each has its project as message group, so that one project's flood does not
 hold up the others.
 """
 
@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from stepwell_engine.adapters.aws_clients import ERRORS, Clients, message_of
 from stepwell_engine.adapters.process.counters import Counters
-from stepwell_engine.core.run import hint as hints
-from stepwell_engine.core.run.hint import Hint
+from stepwell_engine.core.values import subject as subjects
+from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.limits import MAX_HINT_DELAY, SECOND
 
 BATCH: Final = 10  # messages of one request
@@ -30,16 +30,18 @@ class SqsDispatcher:
         self._queue_url = queue_url
         self._counters = counters
 
-    def hint(self, run_id: str, project: str, delay: int = 0) -> None:
+    def hint(self, subject: Subject, delay: int = 0) -> None:
         """Send a hint. ValueError for a delay outside 0 to MAX_HINT_DELAY."""
-        message = _message(run_id, project, delay)
+        message = _message(subject, delay)
         try:
             self._clients.get("sqs", attempts=_ATTEMPTS).send_message(
                 QueueUrl=self._queue_url, **message
             )
         except ERRORS as error:
             self._counters.add("HintsLost")
-            log.warning("run %s: a hint was not sent: %s", run_id, message_of(error))
+            log.warning(
+                "%s %s: a hint was not sent: %s", subject.kind, subject.id, message_of(error)
+            )
         else:
             self._counters.add("HintsSent")
 
@@ -54,9 +56,9 @@ class SqsBatches:
         self._counters = counters
         self._held: list[dict[str, Any]] = []
 
-    def hint(self, run_id: str, project: str, delay: int = 0) -> None:
+    def hint(self, subject: Subject, delay: int = 0) -> None:
         """Send a hint with nine others. ValueError for a delay outside 0 to MAX_HINT_DELAY."""
-        self._held.append(_message(run_id, project, delay))
+        self._held.append(_message(subject, delay))
         if len(self._held) == BATCH:
             self.flush()
 
@@ -82,14 +84,14 @@ class SqsBatches:
             self._counters.add("HintsSent", len(held) - lost)
 
 
-def _message(run_id: str, project: str, delay: int) -> dict[str, Any]:
+def _message(subject: Subject, delay: int) -> dict[str, Any]:
     if not 0 <= delay <= MAX_HINT_DELAY:
         raise ValueError(f"a hint's delay must be 0 to {MAX_HINT_DELAY} ms, not {delay}")
     message: dict[str, Any] = {
-        "MessageBody": hints.encode(Hint(run_id, project)),
-        "MessageGroupId": project,
+        "MessageBody": subjects.encode(subject),
+        "MessageGroupId": subject.project,
     }
-    # SQS counts whole seconds. Rounded up: who comes early would wait for the run at our expense.
+    # SQS counts whole seconds. Rounded up: who comes early would wait at our expense.
     seconds = -(-delay // SECOND)
     if seconds:
         message["DelaySeconds"] = seconds

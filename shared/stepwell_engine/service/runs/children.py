@@ -12,6 +12,7 @@ from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.core.values import jsonvalue
+from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.errors import Problem
 from stepwell_engine.ports import Clock, Delivered, Dispatcher, Done, Runs
 from stepwell_engine.service.retry_unavailable import retry_unavailable
@@ -71,7 +72,7 @@ class Children:
         )
         blobs = () if inline else (Blob("input", payload),)
         retry_unavailable(self._clock, lambda: self._runs.create(head, blobs))
-        self._dispatcher.hint(child, parent.project)
+        self._dispatcher.hint(about_run(child, parent.project))
         return None
 
     def cancel(self, child: str, now: int) -> ChildResult:
@@ -96,7 +97,7 @@ class Children:
             self._clock, lambda: self._runs.cancel(child, now, cascade=True)
         )
         if isinstance(written, Done):
-            self._dispatcher.hint(child, written.head.project)
+            self._dispatcher.hint(about_run(child, written.head.project))
         return written.head
 
     def notify(self, head: Head) -> None:
@@ -124,7 +125,7 @@ class Children:
             self._clock, lambda: self._runs.deliver(parent, head.run_id, message, now, blob)
         )
         if isinstance(delivered, Delivered):
-            self._dispatcher.hint(parent, head.project)
+            self._dispatcher.hint(about_run(parent, head.project))
 
     def result(self, head: Head) -> ChildResult:
         """How a run that has ended ended."""

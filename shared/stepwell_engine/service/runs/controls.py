@@ -10,6 +10,7 @@ from stepwell_engine.core.declared.fields import SIGNAL_NAME
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.values import jsonvalue
+from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.errors import Problem, Unavailable
 from stepwell_engine.ports import Clock, Delivered, Dispatcher, Done, Ids, Runs
 from stepwell_engine.service.retry_unavailable import retry_unavailable
@@ -49,7 +50,7 @@ class Controls:
         self._find(project, workflow, run_id)
         head = self._cancel(run_id, cascade)
         if head.notify_pending:
-            self._dispatcher.hint(run_id, project)
+            self._dispatcher.hint(about_run(run_id, project))
         if cascade:
             try:
                 self._children.notify(head)
@@ -108,7 +109,7 @@ class Controls:
         deliver = partial(self._runs.deliver, run_id, signal_id, message, now, blob, key)
         delivered = deliver() if key is None else retry_unavailable(self._clock, deliver)
         if isinstance(delivered, Delivered):
-            self._dispatcher.hint(run_id, project)
+            self._dispatcher.hint(about_run(run_id, project))
             return Signal(signal_id, run_id, name, delivered.at)
         if delivered.head is None or not delivered.head.live:
             raise _finished(delivered.head or head)

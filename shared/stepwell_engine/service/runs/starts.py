@@ -5,6 +5,7 @@ from typing import Protocol
 
 from stepwell_engine import limits
 from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.errors import Problem
 from stepwell_engine.ports import Clock, Dispatcher, Done, Ids, Runs
 from stepwell_engine.service.retry_unavailable import retry_unavailable
@@ -87,7 +88,7 @@ class Starts:
             # This very id: a first try had succeeded although the store did not answer.
             if written.head.run_id != head.run_id:
                 return Started(written.head, created=False)
-        self._dispatcher.hint(head.run_id, project)
+        self._dispatcher.hint(about_run(head.run_id, project))
         return Started(head, created=True)
 
 

@@ -15,6 +15,7 @@ from stepwell_engine.core.run import journal_codec
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.run.transitions import fail_run
+from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.errors import NewerFormat, Problem, StoreError
 from stepwell_engine.ports import (
     Clock,
@@ -83,7 +84,7 @@ class Advance:
                 self._gate.leave()
         else:
             self._release(head, head.lease_token, limits.SUSPECT_PAUSE)
-            self._dispatcher.hint(run_id, project, limits.SUSPECT_PAUSE)
+            self._dispatcher.hint(about_run(run_id, project), limits.SUSPECT_PAUSE)
 
     def _hold(self, head: Head, token: str, time: Time) -> None:
         with closing(self._task_groups.open()) as group:
@@ -129,12 +130,12 @@ class Advance:
             if head.lease_token is not None and left >= 0:
                 if left <= 2 * limits.CLOCK_MARGIN:
                     # The hint for the lease's end: it must not be lost to the margin.
-                    self._dispatcher.hint(run_id, project, left + 1)
+                    self._dispatcher.hint(about_run(run_id, project), left + 1)
                 return None
             missing = head.ready_at - now
             if missing > limits.CLAIM_WAIT:
                 if missing <= limits.MAX_HINT_DELAY:
-                    self._dispatcher.hint(run_id, project, missing)
+                    self._dispatcher.hint(about_run(run_id, project), missing)
                 return None
             self._clock.sleep(max(missing, 1))
 

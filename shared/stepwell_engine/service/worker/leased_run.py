@@ -33,6 +33,7 @@ from stepwell_engine.core.run.decision import (
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.status import Status
+from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.ports import (
     UNCHECKED,
     Clock,
@@ -307,11 +308,11 @@ class LeasedRun:
             case Park(ready_at=ready_at):
                 delay = max(0, ready_at - now)
                 if delay <= limits.MAX_HINT_DELAY:
-                    self._tools.dispatcher.hint(head.run_id, head.project, delay)
+                    self._tools.dispatcher.hint(about_run(head.run_id, head.project), delay)
             case Finish():
                 self._tools.children.notify(head)
             case _ if release:
-                self._tools.dispatcher.hint(head.run_id, head.project)
+                self._tools.dispatcher.hint(about_run(head.run_id, head.project))
 
     def _take(self, head: Head, journal: Journal) -> None:
         """Go on from a head as it is stored now."""

@@ -48,7 +48,7 @@ class Sweep:
             now = self._clock.now()
             for due in found:
                 delay = min(max(0, due.wake_at - now), limits.MAX_HINT_DELAY)
-                self._dispatcher.hint(due.run_id, due.project, delay)
+                self._dispatcher.hint(due.subject, delay)
                 overdue = max(overdue, now - due.wake_at)
             sent += len(found)
             if cursor is None or (budget is not None and self._clock.now() >= began + budget):
