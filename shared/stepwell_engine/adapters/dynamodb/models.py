@@ -310,7 +310,7 @@ TABLES: Final[tuple[type[Model], ...]] = (HeadItem, ControlItem)
 
 def definition(model: type[Model], table: str) -> dict[str, Any]:
     """The arguments of `create_table` for a model: on demand, with its indexes, named `table`."""
-    schema: Any = model._get_schema()  # PynamoDB tells it nowhere else
+    schema: Any = model._get_schema()  # noqa: SLF001  PynamoDB tells it nowhere else
     indexes = [
         {
             "IndexName": index["index_name"],
