@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -39,10 +39,9 @@ def locked(folder: Path) -> Iterator[None]:
 
 def _holder(path: Path) -> int | None:
     """The process that the file names, if that has it open; else another that has."""
-    named, openers = _named(path), _openers(path)
-    if openers is None or named in openers:
-        return named
-    return min(openers - {os.getpid()}, default=None)
+    openers = _openers(path)
+    named = _named(path)
+    return named if named in openers else min(openers - {os.getpid()}, default=None)
 
 
 def _named(path: Path) -> int | None:
@@ -52,16 +51,13 @@ def _named(path: Path) -> int | None:
         return None
 
 
-def _openers(path: Path) -> set[int] | None:
-    """The processes that have the file open; None where the system does not tell."""
-    if not Path("/proc/self/fd").is_dir():
-        return None
-    wanted = path.stat()
+def _openers(path: Path) -> set[int]:
+    """The processes that have the file open, as far as they may be asked."""
+    import psutil  # noqa: PLC0415  only a host that cannot start needs it
+
     found: set[int] = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if any(os.path.samestat(wanted, one.stat()) for one in (process / "fd").iterdir()):
-                found.add(int(process.name))
-        except OSError:  # it has ended, or is another user's
-            continue
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):  # it has ended, or is another user's
+            if any(path.samefile(one.path) for one in process.open_files()):
+                found.add(process.pid)
     return found

@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psutil
+
 from examples.order_pipeline.api import Access
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -145,14 +147,6 @@ class Engine:
 def _works_in(folder: Path, pid: int) -> bool:
     """Whether this process runs in this folder, as a PostgreSQL does in its own."""
     try:
-        return Path(f"/proc/{pid}/cwd").samefile(folder)
-    except OSError:  # ended, and be it not yet reaped; or a system without /proc
-        return not Path("/proc/self").exists() and _exists(pid)
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return folder.samefile(psutil.Process(pid).cwd())
+    except (psutil.Error, OSError):  # it has ended, and be it not yet reaped
         return False
-    return True

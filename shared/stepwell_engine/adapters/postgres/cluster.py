@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
+
 SUPERUSER: Final = "stepwell"
 HOST: Final = "127.0.0.1"
 
@@ -139,19 +141,17 @@ class Cluster:
             return None
         if self.serves(pid):
             return pid, port
-        if _is_alive(pid):
+        if psutil.pid_exists(pid):
             # The id is another process's by now. PostgreSQL cannot tell, and would not start.
             path.unlink()
         return None
 
     def serves(self, pid: int) -> bool:
-        """Whether the process is the server of this cluster, as far as the system tells."""
+        """Whether the process is the server of this cluster: it works in its folder."""
         try:
-            return Path(f"/proc/{pid}/cwd").samefile(self.data)
-        except PermissionError:
+            return self.data.samefile(psutil.Process(pid).cwd())
+        except (psutil.Error, OSError):  # it has ended, and be it not yet reaped; or is another's
             return False
-        except OSError:  # ended, and be it not yet reaped; or a system without /proc
-            return not Path("/proc/self").exists() and _is_alive(pid)
 
     def said(self) -> str:
         """The end of the server's log, on one line."""
@@ -160,17 +160,6 @@ class Cluster:
         except OSError:
             return "it left no log"
         return " / ".join(line.strip() for line in text.splitlines() if line.strip())
-
-
-def _is_alive(pid: int) -> bool:
-    """Whether a process of this id exists."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def prepare(folder: Path) -> None:
