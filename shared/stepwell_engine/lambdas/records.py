@@ -8,13 +8,14 @@ from aws_lambda_powertools.logging.formatter import clear_context_keys, set_cont
 
 from stepwell_engine.core.values import subject as subjects
 from stepwell_engine.core.values.subject import Subject, SubjectKind
+from stepwell_engine.core.values.units import Ms
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.service.worker.advance import Advance
 
 log = logging.getLogger(__name__)
 
 
-def advance(engine: Advance, body: str, budget: int, count: Callable[[str], None]) -> None:
+def advance(engine: Advance, body: str, budget: Ms, count: Callable[[str], None]) -> None:
     """Look at what a message names, within `budget` ms: advance a run.
 
     Unavailable if the store does not answer: the message is worth delivering again. What is no
@@ -36,7 +37,7 @@ def advance(engine: Advance, body: str, budget: int, count: Callable[[str], None
             assert_never(subject.kind)
 
 
-def _advance_run(engine: Advance, run: Subject, budget: int, count: Callable[[str], None]) -> None:
+def _advance_run(engine: Advance, run: Subject, budget: Ms, count: Callable[[str], None]) -> None:
     ids: Any = {"run_id": run.id, "project": run.project}
     set_context_keys(**ids)
     try:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from stepwell_engine.core.values.units import EpochMs, ProjectRef
+
 
 @dataclass(frozen=True, slots=True)
 class Grant:
@@ -16,8 +18,8 @@ class Grant:
     kind: Literal["session", "publishable", "secret"]
     organization: str
     role: str | None = None
-    project: str | None = None
-    expires_at: int | None = None
+    project: ProjectRef | None = None
+    expires_at: EpochMs | None = None
 
 
 class Grants(Protocol):

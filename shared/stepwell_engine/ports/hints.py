@@ -3,11 +3,12 @@
 from typing import Protocol
 
 from stepwell_engine.core.values.subject import Subject
+from stepwell_engine.core.values.units import Ms
 
 
 class Dispatcher(Protocol):
     """Hints that something is to be looked at. They may be lost, doubled, late, reordered."""
 
-    def hint(self, subject: Subject, delay: int = 0) -> None:
+    def hint(self, subject: Subject, delay: Ms = 0) -> None:
         """Ask that somebody looks at it in `delay` ms (at most MAX_HINT_DELAY)."""
         ...

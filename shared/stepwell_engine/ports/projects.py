@@ -3,14 +3,16 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from stepwell_engine.core.values.units import EpochMs, ProjectRef
+
 
 @dataclass(frozen=True, slots=True)
 class Project:
     """A project of an organization."""
 
-    ref: str
+    ref: ProjectRef
     organization: str
-    created_at: int
+    created_at: EpochMs
 
 
 class Projects(Protocol):
@@ -20,6 +22,6 @@ class Projects(Protocol):
         """Create or replace a project."""
         ...
 
-    def get(self, ref: str) -> Project | None:
+    def get(self, ref: ProjectRef) -> Project | None:
         """A project, or None."""
         ...

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from stepwell_engine.core.values.units import EpochMs, Ms, ProjectRef
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -11,10 +13,10 @@ class Message:
 
     id: int | str
     body: bytes
-    sent_at: int
+    sent_at: EpochMs
     receives: int
     receipt: str
-    visible_at: int
+    visible_at: EpochMs
 
 
 class Queues(Protocol):
@@ -24,31 +26,33 @@ class Queues(Protocol):
     All raise QueueNotFound for a queue that does not exist, but create.
     """
 
-    def create(self, project: str, queue: str, visibility: int, max_receives: int) -> None:
+    def create(self, project: ProjectRef, queue: str, visibility: Ms, max_receives: int) -> None:
         """Create a queue, or change its settings; messages stay.
 
-        TooLong for a name that does not fit, QueueNameInUse if it may fit in a minute.
+        TooLong for a name that does not fit, QueueNameInUse for one that was deleted just now.
         """
         ...
 
-    def drop(self, project: str, queue: str) -> None:
+    def drop(self, project: ProjectRef, queue: str) -> None:
         """Delete a queue with its messages and its archive."""
         ...
 
-    def send(self, project: str, queue: str, body: bytes, now: int) -> int | str:
+    def send(self, project: ProjectRef, queue: str, body: bytes, now: EpochMs) -> int | str:
         """Append a message; its id."""
         ...
 
-    def receive(self, project: str, queue: str, limit: int, now: int) -> Sequence[Message]:
+    def receive(
+        self, project: ProjectRef, queue: str, limit: int, now: EpochMs
+    ) -> Sequence[Message]:
         """Take up to `limit` visible messages, oldest first; hidden for the visibility timeout."""
         ...
 
-    def remove(self, project: str, queue: str, receipt: str) -> bool:
+    def remove(self, project: ProjectRef, queue: str, receipt: str) -> bool:
         """Delete a received message; False if the receipt is no longer the newest."""
         ...
 
     def peek(
-        self, project: str, queue: str, after: int | str | None, limit: int, archived: bool
+        self, project: ProjectRef, queue: str, after: int | str | None, limit: int, archived: bool
     ) -> Sequence[Message]:
         """List messages in order without receiving them (receipt is empty).
 

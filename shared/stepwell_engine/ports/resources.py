@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from stepwell_engine.core.values.units import EpochMs, ProjectRef
+
 
 @dataclass(frozen=True, slots=True)
 class Resource:
@@ -12,12 +14,12 @@ class Resource:
     `config` is its JSON without secrets; `sealed` the secret part, sealed.
     """
 
-    project: str
+    project: ProjectRef
     kind: str
     name: str
     config: bytes
     sealed: str | None
-    created_at: int
+    created_at: EpochMs
 
 
 class Resources(Protocol):
@@ -27,14 +29,16 @@ class Resources(Protocol):
         """Create or replace a resource."""
         ...
 
-    def get(self, project: str, kind: str, name: str) -> Resource | None:
+    def get(self, project: ProjectRef, kind: str, name: str) -> Resource | None:
         """A resource, or None."""
         ...
 
-    def list(self, project: str, kind: str, after: str | None, limit: int) -> Sequence[Resource]:
+    def list(
+        self, project: ProjectRef, kind: str, after: str | None, limit: int
+    ) -> Sequence[Resource]:
         """By name, with names above `after`."""
         ...
 
-    def delete(self, project: str, kind: str, name: str) -> bool:
+    def delete(self, project: ProjectRef, kind: str, name: str) -> bool:
         """False if there was none."""
         ...

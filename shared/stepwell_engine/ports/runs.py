@@ -1,4 +1,4 @@
-"""The runs: heads with their blobs, mail and idempotency keys. Times in ms since the epoch."""
+"""The runs: heads with their blobs, inboxes and idempotency keys."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import Subject
+from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
 
 
 class Keep(Enum):
@@ -36,23 +37,23 @@ class Commit:
     Conditions: the stored `lease_token` and `commit_seq` are these; the status is live (`expect`
     "live") or `cancelled`; and the stored `inbox_seq` is this one (nobody else wrote since: no new
     message) or UNCHECKED.
-    Then: `commit_seq` + 1, the journal, and the next four fields, where KEEP leaves the stored
-    value as it is and None removes it; the `consumed` messages go, `lost_leases` is 0 again if
-    `progress`, the lease goes if `release`, `notify_pending` is set if given, never unset. `blobs`
-    are written before the head. While `notify_pending`, no write removes wake_at but
-    `mark_notified`.
+    Then: `commit_seq` + 1, the journal, and `status`, `ready_at`, `wake_at`, `ended_at`, of which
+    KEEP leaves the stored value as it is and None removes it; the `consumed` messages go,
+    `lost_leases` is 0 again if `progress`, the lease goes if `release`, `notify_pending` is set if
+    given and never unset. `blobs` are written before the head. While `notify_pending`, no write but
+    `mark_notified` removes wake_at.
     """
 
-    run_id: str
-    lease_token: str
+    run_id: RunId
+    lease_token: LeaseToken
     commit_seq: int
     journal: bytes
     expect: Literal["live", "cancelled"] = "live"
     inbox_seq: int | Unchecked = UNCHECKED
     status: Status | Keep = KEEP
-    ready_at: int | Keep = KEEP
-    wake_at: int | Keep | None = KEEP
-    ended_at: int | Keep = KEEP
+    ready_at: EpochMs | Keep = KEEP
+    wake_at: EpochMs | Keep | None = KEEP
+    ended_at: EpochMs | Keep = KEEP
     release: bool = False
     progress: bool = False
     consumed: tuple[str, ...] = ()
@@ -88,27 +89,35 @@ class Runs(Protocol):
         """
         ...
 
-    def get(self, run_id: str) -> Head | None:
+    def get(self, run_id: RunId) -> Head | None:
         """The head, strongly consistent. NewerFormat if this version cannot read it."""
         ...
 
-    def by_key(self, project: str, workflow: str, key: str) -> Head | None:
+    def by_key(self, project: ProjectRef, workflow: WorkflowName, key: str) -> Head | None:
         """The run that an idempotency key stands for."""
         ...
 
-    def claim(self, run_id: str, token: str, now: int, until: int) -> Written:
-        """Take the lease: token, until, claimed_at = now; nothing else moves but `lost`.
+    def claim(
+        self, run_id: RunId, lease_token: LeaseToken, now: EpochMs, lease_expires_at: EpochMs
+    ) -> Written:
+        """Take the lease: token, end, claimed_at = now; nothing else moves but `lost_leases`.
 
-        Conditions: live; a format this version reads; ready_at <= now; no token, or a lease that
-        ended more than CLOCK_MARGIN before now (then `lost` + 1).
-        A stored token equal to `token` is Done too: the claim had succeeded before.
+        Conditions: live; a format this version reads; ready_at <= now; no lease, or one that
+        ended more than CLOCK_MARGIN before now (then `lost_leases` + 1).
+        A stored token equal to `lease_token` is Done too: the claim had succeeded before.
         """
         ...
 
-    def extend(self, run_id: str, token: str, until: int, wake_at: int) -> Written:
+    def extend(
+        self,
+        run_id: RunId,
+        lease_token: LeaseToken,
+        lease_expires_at: EpochMs,
+        wake_at: EpochMs,
+    ) -> Written:
         """Move the end of a lease that is held, and wake_at.
 
-        Conditions: this token, live, `until` no earlier than the stored one: a call that comes
+        Conditions: this token, live, an end no earlier than the stored one: a call that comes
         late must not shorten a lease in use.
         """
         ...
@@ -119,47 +128,52 @@ class Runs(Protocol):
 
     def deliver(
         self,
-        run_id: str,
+        run_id: RunId,
         message_id: str,
-        mail: InboxMessage,
-        now: int,
+        message: InboxMessage,
+        now: EpochMs,
         blob: Blob | None,
         key: str | None = None,
     ) -> "Delivered | Refused":
-        """Put mail: ready_at = 0, wake_at = now, revision + 1.
+        """Put a message into the inbox: ready_at = 0, wake_at = now, inbox_seq + 1.
 
-        Conditions: live; no mail of this id; and, for a signal, a mailbox with fewer than
-        MAX_PENDING_SIGNALS. Mail of this id that is still there is Delivered, and nothing moves;
-        so is a `key` (of this run) that mail was delivered with before, also once that is
-        consumed and the run has ended.
+        Conditions: live; no message of this id; and, for a signal, an inbox with fewer than
+        MAX_PENDING_SIGNALS. A message of this id that is still there is Delivered, and nothing
+        moves; so is a `key` (of this run) that a message was delivered with before, also once that
+        is consumed and the run has ended.
         """
         ...
 
-    def cancel(self, run_id: str, now: int, cascade: bool = False) -> Written:
-        """status = cancelled, ended_at = now, cascade, revision + 1. Condition: live.
+    def cancel(self, run_id: RunId, now: EpochMs, cascade: bool = False) -> Written:
+        """status = cancelled, ended_at = now, cascade, inbox_seq + 1. Condition: live.
 
-        The lease's token stays, so that the worker in flight can record its outcome, and wake_at
-        with it; without a token wake_at is removed. With a parent, or to cascade, the run owes:
-        wake_at = now.
+        The lease stays, so that the worker in flight can record its outcome, and wake_at with it;
+        without a lease wake_at is removed. With a parent, or to cascade, there is somebody to
+        notify: notify_pending, and wake_at = now.
         """
         ...
 
-    def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
-        """Settle a cancelled run whose lease is over: journal replaced, token and wake_at gone.
+    def close(
+        self, run_id: RunId, lease_token: LeaseToken, commit_seq: int, journal: bytes
+    ) -> Written:
+        """Settle a cancelled run whose lease is over: journal replaced, lease and wake_at gone.
 
-        Conditions: cancelled, this token, this commit number; commit + 1.
+        Conditions: cancelled, this token, this commit number; commit_seq + 1. wake_at stays while
+        notify_pending.
         """
         ...
 
-    def mark_notified(self, run_id: str) -> Written:
-        """The parent has been told, the children are cancelled: `owes` goes.
+    def mark_notified(self, run_id: RunId) -> Written:
+        """The parent has been told, the children are cancelled: notify_pending goes.
 
-        wake_at is `until` with a token, else none.
-        Condition: owes.
+        wake_at is the end of the lease if one is held, else none.
+        Condition: notify_pending.
         """
         ...
 
-    def due(self, before: int, cursor: str | None, limit: int) -> tuple[list["Due"], str | None]:
+    def due(
+        self, before: EpochMs, cursor: str | None, limit: int
+    ) -> tuple[list["Due"], str | None]:
         """A page of the heads with wake_at <= before, any status; NewerFormat ones left out.
 
         May be stale. The second value is the cursor of the next page.
@@ -167,26 +181,31 @@ class Runs(Protocol):
         ...
 
     def list(
-        self, project: str, workflow: str, before: str | None, limit: int, status: Status | None
+        self,
+        project: ProjectRef,
+        workflow: WorkflowName,
+        before: str | None,
+        limit: int,
+        status: Status | None,
     ) -> list[Head]:
         """Heads of a workflow, newest first, with ids below `before`; `status` as stored."""
         ...
 
-    def blob(self, run_id: str, name: str) -> bytes | None:
+    def blob(self, run_id: RunId, name: str) -> bytes | None:
         """A blob's data."""
         ...
 
-    def blobs(self, run_id: str, names: Sequence[str]) -> Mapping[str, bytes]:
+    def blobs(self, run_id: RunId, names: Sequence[str]) -> Mapping[str, bytes]:
         """The data of several blobs, by name; those that do not exist are left out."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The mail is or was in the mailbox; `at` is when it was put there first."""
+    """The message is or was in the inbox; `at` is when it was put there first."""
 
     head: Head | None
-    at: int
+    at: EpochMs
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,4 +213,4 @@ class Due:
     """What the tick must look at, and when."""
 
     subject: Subject
-    wake_at: int
+    wake_at: EpochMs

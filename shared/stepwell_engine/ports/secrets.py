@@ -2,14 +2,16 @@
 
 from typing import Protocol
 
+from stepwell_engine.core.values.units import ProjectRef
+
 
 class Secrets(Protocol):
     """Seals secrets; what is stored is sealed text only."""
 
-    def seal(self, plain: str, project: str) -> str:
+    def seal(self, plain: str, project: ProjectRef) -> str:
         """Sealed text. TooLong for a text that cannot be sealed."""
         ...
 
-    def open(self, sealed: str, project: str) -> str:
+    def open(self, sealed: str, project: ProjectRef) -> str:
         """ValueError if it was sealed for another project, with another key, or is damaged."""
         ...

@@ -4,16 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from stepwell_engine.core.values.units import EpochMs, ProjectRef, WorkflowName
+
 
 @dataclass(frozen=True, slots=True)
 class Published:
     """A stored version of a workflow. `document` is the body as published, its secrets sealed."""
 
-    project: str
-    workflow: str
+    project: ProjectRef
+    workflow: WorkflowName
     version: int
     enabled: bool
-    created_at: int
+    created_at: EpochMs
     document: bytes
     format: int = 1
 
@@ -25,27 +27,32 @@ class Versions(Protocol):
     """
 
     def publish(
-        self, project: str, workflow: str, document: bytes, enabled: bool, now: int
+        self,
+        project: ProjectRef,
+        workflow: WorkflowName,
+        document: bytes,
+        enabled: bool,
+        now: EpochMs,
     ) -> Published:
         """Store version max + 1, at once or not at all, under any concurrency."""
         ...
 
-    def get(self, project: str, workflow: str, version: int) -> Published | None:
+    def get(self, project: ProjectRef, workflow: WorkflowName, version: int) -> Published | None:
         """One version, or None."""
         ...
 
-    def newest(self, project: str, workflow: str) -> Published | None:
+    def newest(self, project: ProjectRef, workflow: WorkflowName) -> Published | None:
         """The highest version, or None."""
         ...
 
-    def newest_enabled(self, project: str, workflow: str) -> Published | None:
+    def newest_enabled(self, project: ProjectRef, workflow: WorkflowName) -> Published | None:
         """The highest enabled version, or None."""
         ...
 
-    def list(self, project: str, after: str | None, limit: int) -> Sequence[Published]:
+    def list(self, project: ProjectRef, after: str | None, limit: int) -> Sequence[Published]:
         """The newest version of each workflow, by name, with names above `after`."""
         ...
 
-    def set_enabled(self, project: str, workflow: str, enabled: bool) -> bool:
+    def set_enabled(self, project: ProjectRef, workflow: WorkflowName, enabled: bool) -> bool:
         """Set the flag on every version, at once; False if there is none."""
         ...

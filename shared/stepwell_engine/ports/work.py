@@ -4,16 +4,17 @@ from collections.abc import Callable
 from typing import Protocol
 
 from stepwell_engine.core.run.attempt import Attempt, Outcome
+from stepwell_engine.core.values.units import EpochMs, Ms, RunId
 
 
 class Clock(Protocol):
     """The one clock."""
 
-    def now(self) -> int:
+    def now(self) -> EpochMs:
         """Milliseconds since the epoch."""
         ...
 
-    def sleep(self, ms: int) -> None:
+    def sleep(self, ms: Ms) -> None:
         """Pause the calling thread."""
         ...
 
@@ -37,7 +38,7 @@ class LongPollSlots(Protocol):
 class Ids(Protocol):
     """The one source of randomness."""
 
-    def run_id(self) -> str:
+    def run_id(self) -> RunId:
         """A UUIDv7: sorts by time of creation."""
         ...
 
@@ -73,7 +74,7 @@ class TaskGroup(Protocol):
         """Begin a task beside those that run. A task raises nothing."""
         ...
 
-    def wait(self, ms: int | None) -> None:
+    def wait(self, ms: Ms | None) -> None:
         """Until a task has ended that no wait has told of yet, at most `ms` (None: no bound)."""
         ...
 

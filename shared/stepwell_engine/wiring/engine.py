@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from stepwell_engine.adapters.process.gate import ProcessGate
 from stepwell_engine.adapters.process.task_groups import ThreadTaskGroups
 from stepwell_engine.api.services import Services
+from stepwell_engine.core.values.units import Ms
 from stepwell_engine.ports import (
     Clock,
     Dispatcher,
@@ -51,7 +52,7 @@ class Capabilities:
 
     functions: AbstractSet[str]
     databases: AbstractSet[str]
-    look_ahead: int
+    look_ahead: Ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Projects, remembered."""
 
 from stepwell_engine.adapters.cached.answers import Answers
+from stepwell_engine.core.values.units import ProjectRef
 from stepwell_engine.ports import Project, Projects
 
 
@@ -15,6 +16,6 @@ class CachedProjects:
         """A change."""
         self._answers.change(lambda: self._inner.put(project))
 
-    def get(self, ref: str) -> Project | None:
+    def get(self, ref: ProjectRef) -> Project | None:
         """Remembered."""
         return self._answers.ask((ref,), lambda: self._inner.get(ref))

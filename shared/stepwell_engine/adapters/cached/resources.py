@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from stepwell_engine.adapters.cached.answers import Answers
+from stepwell_engine.core.values.units import ProjectRef
 from stepwell_engine.ports import Resource, Resources
 
 
@@ -17,16 +18,18 @@ class CachedResources:
         """A change."""
         self._answers.change(lambda: self._inner.put(resource))
 
-    def get(self, project: str, kind: str, name: str) -> Resource | None:
+    def get(self, project: ProjectRef, kind: str, name: str) -> Resource | None:
         """Remembered."""
         return self._answers.ask(
             (project, kind, name), lambda: self._inner.get(project, kind, name)
         )
 
-    def list(self, project: str, kind: str, after: str | None, limit: int) -> Sequence[Resource]:
+    def list(
+        self, project: ProjectRef, kind: str, after: str | None, limit: int
+    ) -> Sequence[Resource]:
         """As they stand."""
         return self._inner.list(project, kind, after, limit)
 
-    def delete(self, project: str, kind: str, name: str) -> bool:
+    def delete(self, project: ProjectRef, kind: str, name: str) -> bool:
         """A change."""
         return self._answers.change(lambda: self._inner.delete(project, kind, name))

@@ -7,6 +7,7 @@ from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item
 from stepwell_engine.adapters.dynamodb.heads import KIND, RUN_ID, key_of
 from stepwell_engine.adapters.dynamodb.models import BlobItem
 from stepwell_engine.core.run.head import Blob
+from stepwell_engine.core.values.units import RunId
 from stepwell_engine.limits import KIB
 
 CHUNK: Final = 350 * KIB  # an item holds 400 KB
@@ -23,17 +24,17 @@ class Blobs:
         self._database = database
         self._table = table
 
-    def put(self, run_id: str, blob: Blob) -> None:
+    def put(self, run_id: RunId, blob: Blob) -> None:
         """Write a blob, in place of an earlier one of this name."""
         for item in _items(run_id, blob):
             self._database.put(self._table, item)
 
-    def put_if_absent(self, run_id: str, blob: Blob) -> None:
+    def put_if_absent(self, run_id: RunId, blob: Blob) -> None:
         """Write a blob whose name is not its writer's own; one that is there stays as it is."""
         for item in _items(run_id, blob):
             self._database.put(self._table, item, _IS_NEW)
 
-    def get(self, run_id: str, names: Sequence[str]) -> dict[str, bytes]:
+    def get(self, run_id: RunId, names: Sequence[str]) -> dict[str, bytes]:
         """The data of those blobs that exist, strongly consistent, in one call for many."""
         firsts = self._read(run_id, list(dict.fromkeys(names)))
         rest = [
@@ -53,7 +54,7 @@ class Blobs:
             found[name] = b"".join(data)
         return found
 
-    def _read(self, run_id: str, names: Sequence[str]) -> dict[str, Item]:
+    def _read(self, run_id: RunId, names: Sequence[str]) -> dict[str, Item]:
         """The items of these names."""
         if len(names) == 1:
             item = self._database.get(self._table, key_of(run_id, names[0]))
@@ -66,7 +67,7 @@ def _count(first: Item) -> int:
     return int(first[_CHUNKS]["N"]) if _CHUNKS in first else 1
 
 
-def _items(run_id: str, blob: Blob) -> Iterator[dict[str, Any]]:
+def _items(run_id: RunId, blob: Blob) -> Iterator[dict[str, Any]]:
     """The items of a blob; the first chunk last, since a blob is there once that is."""
     count = max(1, -(-len(blob.data) // CHUNK))
     for number in reversed(range(count)):

@@ -8,6 +8,7 @@ from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item
 from stepwell_engine.adapters.dynamodb.heads import key_of, readable
 from stepwell_engine.adapters.dynamodb.models import DueRuns, HeadItem
 from stepwell_engine.core.values.subject import about_run
+from stepwell_engine.core.values.units import EpochMs, RunId
 from stepwell_engine.limits import MINUTE
 from stepwell_engine.ports import Due
 
@@ -24,8 +25,8 @@ class Place:
 
     first: int
     turn: int = 0
-    wake_at: int = 0
-    run_id: str = ""
+    wake_at: EpochMs = 0
+    run_id: RunId = ""
 
     def __str__(self) -> str:
         return f"{self.first}:{self.turn}:{self.wake_at}:{self.run_id}"
@@ -45,7 +46,7 @@ class DueIndex:
         self._table = table
         self._shards = shards
 
-    def page(self, before: int, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
+    def page(self, before: EpochMs, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
         """At most `limit` entries with wake_at <= before; a last page may be empty.
 
         Each minute begins at another shard, so that none is always the last one.
@@ -62,7 +63,7 @@ class DueIndex:
                 position = Place(position.first, position.turn + 1)
         return found, str(position) if position.turn < self._shards else None
 
-    def _query(self, before: int, position: Place, limit: int) -> tuple[Sequence[Item], bool]:
+    def _query(self, before: EpochMs, position: Place, limit: int) -> tuple[Sequence[Item], bool]:
         shard = {"N": str((position.first + position.turn) % self._shards)}
         arguments: dict[str, Any] = {}
         if position.run_id:

@@ -7,6 +7,7 @@ from typing import Any
 from stepwell_engine.adapters.dynamodb.client import Item
 from stepwell_engine.adapters.dynamodb.models import HEAD, HeadItem
 from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.values.units import ProjectRef, RunId, WorkflowName
 from stepwell_engine.errors import NewerFormat
 from stepwell_engine.limits import FORMAT
 
@@ -15,17 +16,17 @@ KIND = HeadItem.kind.attr_name
 FORMAT_NAME = HeadItem.format.attr_name
 
 
-def key_of(run_id: str, kind: str = HEAD) -> dict[str, Any]:
+def key_of(run_id: RunId, kind: str = HEAD) -> dict[str, Any]:
     """The primary key of a head, or of another item of a run."""
     return {RUN_ID: {"B": HeadItem.run_id.serialize(run_id)}, KIND: {"S": kind}}
 
 
-def owner_of(project: str, workflow: str) -> str:
+def owner_of(project: ProjectRef, workflow: WorkflowName) -> str:
     """The partition of a workflow's runs in the index."""
     return f"{project}#{workflow}"
 
 
-def shard_of(run_id: str, shards: int) -> int:
+def shard_of(run_id: RunId, shards: int) -> int:
     """The shard of the due index that a run is in, all its life."""
     return zlib.crc32(run_id.encode()) % shards
 

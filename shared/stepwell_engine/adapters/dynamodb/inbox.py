@@ -1,4 +1,4 @@
-"""Delivering mail to a head: one conditional update, or one transaction with a key's item."""
+"""Delivering a message to a head: one conditional update, or one transaction with a key's item."""
 
 import uuid
 from typing import Any, Final
@@ -15,26 +15,27 @@ from stepwell_engine.adapters.dynamodb.models import (
 from stepwell_engine.adapters.dynamodb.writes import IS_LIVE, LIVE_VALUES, number
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.values.units import EpochMs, RunId
 from stepwell_engine.limits import MAX_PENDING_SIGNALS
 from stepwell_engine.ports import Delivered, Refused
 
 SIGNAL: Final = "signal"
 
-_MAIL: Final = HeadItem.inbox.attr_name
+_INBOX: Final = HeadItem.inbox.attr_name
 _REVISION: Final = HeadItem.revision.attr_name
 _AT: Final = DeliveryItem.at.attr_name
 _DELIVER: Final = (
-    f"SET {_MAIL}.#id = :mail, {_MAIL}.#place = {_REVISION}, "
+    f"SET {_INBOX}.#id = :message, {_INBOX}.#place = {_REVISION}, "
     f"{HeadItem.ready_at.attr_name} = :zero, {HeadItem.wake_at.attr_name} = :now "
     f"ADD {_REVISION} :one"
 )
-_IS_NEW_MAIL: Final = f"{IS_LIVE} AND attribute_not_exists({_MAIL}.#id)"
-_HAS_ROOM: Final = f"size({_MAIL}) < :most"
+_IS_NEW_MESSAGE: Final = f"{IS_LIVE} AND attribute_not_exists({_INBOX}.#id)"
+_HAS_ROOM: Final = f"size({_INBOX}) < :most"
 _IS_NEW_KEY: Final = f"attribute_not_exists({RUN_ID})"
 
 
 class Inboxes:
-    """The mailboxes in the heads of the table of runs."""
+    """The inboxes in the heads of the table of runs."""
 
     def __init__(self, database: DynamoDB, table: str, blobs: Blobs) -> None:
         self._database = database
@@ -43,17 +44,17 @@ class Inboxes:
 
     def deliver(
         self,
-        run_id: str,
+        run_id: RunId,
         message_id: str,
         message: InboxMessage,
-        now: int,
+        now: EpochMs,
         blob: Blob | None,
         key: str | None,
     ) -> Delivered | Refused:
-        """Put mail, and wake the run.
+        """Put a message into the inbox, and wake the run.
 
-        A signal that the item has no room for finds a full mailbox: signals alone never fill it
-        so far that the end of a child does not fit. TooLarge for any other mail.
+        A signal that the item has no room for finds a full inbox: signals alone never fill it
+        so far that the end of a child does not fit. TooLarge for any other message.
         """
         if blob is not None:
             met = self._met(run_id, message_id, message, key)
@@ -71,7 +72,7 @@ class Inboxes:
             return Refused(self._head(run_id))
 
     def _put(
-        self, run_id: str, message_id: str, message: InboxMessage, arguments: Item
+        self, run_id: RunId, message_id: str, message: InboxMessage, arguments: Item
     ) -> Delivered | Refused:
         written = self._database.update(self._table, key_of(run_id), **arguments)
         if isinstance(written, Rejected):
@@ -79,7 +80,7 @@ class Inboxes:
         return Delivered(from_item(written), message.at)
 
     def _put_once(
-        self, run_id: str, message_id: str, message: InboxMessage, arguments: Item, key: str
+        self, run_id: RunId, message_id: str, message: InboxMessage, arguments: Item, key: str
     ) -> Delivered | Refused:
         name = _name(key)
         item = DeliveryItem(run_id=run_id, name=name, at=message.at).serialize()
@@ -97,7 +98,7 @@ class Inboxes:
         return _answer(of_head, message_id)
 
     def _met(
-        self, run_id: str, message_id: str, message: InboxMessage, key: str | None
+        self, run_id: RunId, message_id: str, message: InboxMessage, key: str | None
     ) -> Delivered | Refused | None:
         """What would come of a delivery that cannot be made; None of one that can."""
         before = (
@@ -113,17 +114,17 @@ class Inboxes:
         )
         return Refused(head) if head is None or not head.live or full else None
 
-    def _head(self, run_id: str) -> Head | None:
+    def _head(self, run_id: RunId) -> Head | None:
         item = self._database.get(self._table, key_of(run_id))
         return None if item is None else from_item(item)
 
 
-def _arguments(message_id: str, message: InboxMessage, now: int) -> dict[str, Any]:
+def _arguments(message_id: str, message: InboxMessage, now: EpochMs) -> dict[str, Any]:
     """Of the update of a head."""
-    condition = _IS_NEW_MAIL
+    condition = _IS_NEW_MESSAGE
     values = {
         **LIVE_VALUES,
-        ":mail": InboxAttribute.message(message),
+        ":message": InboxAttribute.message(message),
         ":now": number(now),
         ":zero": number(0),
         ":one": number(1),
@@ -143,7 +144,7 @@ def _arguments(message_id: str, message: InboxMessage, now: int) -> dict[str, An
 
 
 def _answer(rejected: Rejected | None, message_id: str) -> Delivered | Refused:
-    """What a head that took no mail says: it has that mail already, or it cannot take it."""
+    """What a head that took no message says: it has that one already, or it cannot take it."""
     head = None if rejected is None or rejected.item is None else from_item(rejected.item)
     there = None if head is None else head.inbox.get(message_id)
     return Refused(head) if there is None else Delivered(head, there.at)

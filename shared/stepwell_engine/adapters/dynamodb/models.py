@@ -86,16 +86,16 @@ class StatusAttribute(Attribute[Status]):
 
 
 class InboxAttribute(Attribute[Mapping[str, InboxMessage]]):
-    """A mailbox: a map from ids to lists of kind, name, time, body, blob.
+    """An inbox: a map from ids to lists of kind, name, time, body, blob.
 
-    DynamoDB keeps a map in no order, and clocks differ: beside each mail stands its place, the
+    DynamoDB keeps a map in no order, and clocks differ: beside each message stands its place, the
     head's revision when it came. Mail without one, of before there were places, comes first.
     """
 
     attr_type = MAP
 
     def serialize(self, value: Mapping[str, InboxMessage]) -> dict[str, Any]:
-        """The content of a map; the places are below those of any mail that comes later."""
+        """The content of a map; the places are below those of any message that comes later."""
         content: dict[str, Any] = {}
         for place, (message_id, message) in enumerate(value.items(), -len(value)):
             content[message_id] = self.message(message)
@@ -103,7 +103,7 @@ class InboxAttribute(Attribute[Mapping[str, InboxMessage]]):
         return content
 
     def deserialize(self, value: Mapping[str, Any]) -> dict[str, InboxMessage]:
-        """The mailbox, oldest mail first."""
+        """The inbox, oldest message first."""
         places = {key: int(cell["N"]) for key, cell in value.items() if "N" in cell}
         mails = {key: self._message(cell["L"]) for key, cell in value.items() if "L" in cell}
 
@@ -116,7 +116,7 @@ class InboxAttribute(Attribute[Mapping[str, InboxMessage]]):
 
     @staticmethod
     def place_of(message_id: str) -> str:
-        """What the place of a mail is called; no mail's id begins so."""
+        """What the place of a message is called; no message's id begins so."""
         return f"~{message_id}"
 
     @staticmethod
@@ -189,7 +189,7 @@ class HeadItem(Model):
     commit = IntegerAttribute(attr_name="o")
     lost = IntegerAttribute(attr_name="x", null=True)
     journal = BinaryAttribute(attr_name="j", legacy_encoding=False, null=True)
-    inbox = InboxAttribute(attr_name="m")  # always there, so that mail can be put into it
+    inbox = InboxAttribute(attr_name="m")  # always there, so that a message can be put into it
     input = BinaryAttribute(attr_name="i", legacy_encoding=False, null=True)
     idempotency_key = UnicodeAttribute(attr_name="y", null=True)
     test = BooleanAttribute(attr_name="q", null=True)
@@ -231,7 +231,7 @@ class KeyItem(Model):
 
 
 class DeliveryItem(Model):
-    """The idempotency key of a delivery to a run, and when the mail came."""
+    """The idempotency key of a delivery to a run, and when the message came."""
 
     class Meta:
         """Beside the head of its run."""

@@ -3,6 +3,7 @@
 from stepwell_engine.adapters.dynamodb.client import DynamoDB
 from stepwell_engine.adapters.dynamodb.control import ControlTable
 from stepwell_engine.adapters.dynamodb.models import ProjectItem
+from stepwell_engine.core.values.units import ProjectRef
 from stepwell_engine.ports import Project
 
 
@@ -22,7 +23,7 @@ class DynamoProjects:
         )
         self._control.put(item)
 
-    def get(self, ref: str) -> Project | None:
+    def get(self, ref: ProjectRef) -> Project | None:
         """A project, or None."""
         item = self._control.find(ProjectItem, f"p#{ref}", "p")
         return None if item is None else Project(ref, item.organization, item.created_at)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from stepwell_engine.adapters.dynamodb.client import DynamoDB
 from stepwell_engine.adapters.dynamodb.control import EXISTS, ControlTable, key_of
 from stepwell_engine.adapters.dynamodb.models import ResourceItem
+from stepwell_engine.core.values.units import ProjectRef
 from stepwell_engine.ports import Resource
 
 
@@ -25,17 +26,19 @@ class DynamoResources:
         )
         self._control.put(item)
 
-    def get(self, project: str, kind: str, name: str) -> Resource | None:
+    def get(self, project: ProjectRef, kind: str, name: str) -> Resource | None:
         """A resource, or None."""
         item = self._control.find(ResourceItem, f"r#{project}#{kind}", name)
         return None if item is None else _resource(project, kind, item)
 
-    def delete(self, project: str, kind: str, name: str) -> bool:
+    def delete(self, project: ProjectRef, kind: str, name: str) -> bool:
         """Delete a resource; False if there was none."""
         key = key_of(f"r#{project}#{kind}", name)
         return self._control.database.delete(self._control.name, key, EXISTS) is None
 
-    def list(self, project: str, kind: str, after: str | None, limit: int) -> Sequence[Resource]:
+    def list(
+        self, project: ProjectRef, kind: str, after: str | None, limit: int
+    ) -> Sequence[Resource]:
         """By name, with names above `after`."""
         found: list[Resource] = []
         for items in self._control.pages(f"r#{project}#{kind}", after, limit):
@@ -46,5 +49,5 @@ class DynamoResources:
         return found[:limit]
 
 
-def _resource(project: str, kind: str, item: ResourceItem) -> Resource:
+def _resource(project: ProjectRef, kind: str, item: ResourceItem) -> Resource:
     return Resource(project, kind, item.name, item.config, item.sealed, item.created_at)

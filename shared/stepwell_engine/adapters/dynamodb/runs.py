@@ -22,6 +22,7 @@ from stepwell_engine.adapters.dynamodb.writes import TURNS, HeadWrites
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import Status
+from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.ports import Commit, Delivered, Done, Due, Refused, Written
 
@@ -57,24 +58,28 @@ class DynamoRuns:
             return Done(head)
         return Refused(None if rejected.item is None else from_item(rejected.item))
 
-    def get(self, run_id: str) -> Head | None:
+    def get(self, run_id: RunId) -> Head | None:
         """The head as it stands."""
         item = self._database.get(self._table, key_of(run_id))
         return None if item is None else from_item(item)
 
-    def by_key(self, project: str, workflow: str, key: str) -> Head | None:
+    def by_key(self, project: ProjectRef, workflow: WorkflowName, key: str) -> Head | None:
         """The run that an idempotency key stands for."""
         primary = {RUN_ID: {"B": _key(project, workflow, key)}, KIND: {"S": KEY}}
         item = self._database.get(self._table, primary)
         return None if item is None else self.get(_holder(item))
 
-    def claim(self, run_id: str, token: str, now: int, until: int) -> Written:
+    def claim(
+        self, run_id: RunId, lease_token: LeaseToken, now: EpochMs, lease_expires_at: EpochMs
+    ) -> Written:
         """Take the lease; own token: had it already."""
-        return self._writes.claim(run_id, token, now, until)
+        return self._writes.claim(run_id, lease_token, now, lease_expires_at)
 
-    def extend(self, run_id: str, token: str, until: int, wake_at: int) -> Written:
+    def extend(
+        self, run_id: RunId, lease_token: LeaseToken, lease_expires_at: EpochMs, wake_at: EpochMs
+    ) -> Written:
         """Move the end of a held lease."""
-        return self._writes.extend(run_id, token, until, wake_at)
+        return self._writes.extend(run_id, lease_token, lease_expires_at, wake_at)
 
     def commit(self, commit: Commit) -> Written:
         """One step forward. Blobs of a commit that is then refused stay: nothing refers to them."""
@@ -84,34 +89,41 @@ class DynamoRuns:
 
     def deliver(
         self,
-        run_id: str,
+        run_id: RunId,
         message_id: str,
         message: InboxMessage,
-        now: int,
+        now: EpochMs,
         blob: Blob | None,
         key: str | None = None,
     ) -> Delivered | Refused:
-        """Put mail, and wake the run; with a key, once."""
+        """Put a message into the inbox, and wake the run; with a key, once."""
         return self._inboxes.deliver(run_id, message_id, message, now, blob, key)
 
-    def cancel(self, run_id: str, now: int, cascade: bool = False) -> Written:
+    def cancel(self, run_id: RunId, now: EpochMs, cascade: bool = False) -> Written:
         """End a live run; its lease stays."""
         return self._writes.cancel(run_id, now, cascade)
 
-    def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
+    def close(
+        self, run_id: RunId, lease_token: LeaseToken, commit_seq: int, journal: bytes
+    ) -> Written:
         """Settle a cancelled run whose lease is over."""
-        return self._writes.close(run_id, token, commit, journal)
+        return self._writes.close(run_id, lease_token, commit_seq, journal)
 
-    def mark_notified(self, run_id: str) -> Written:
-        """Nothing is owed any more."""
+    def mark_notified(self, run_id: RunId) -> Written:
+        """Nobody is to be notified any more."""
         return self._writes.mark_notified(run_id)
 
-    def due(self, before: int, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
+    def due(self, before: EpochMs, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
         """A page of the heads with wake_at <= before; a last page may be empty."""
         return self._due.page(before, cursor, limit)
 
     def list(
-        self, project: str, workflow: str, before: str | None, limit: int, status: Status | None
+        self,
+        project: ProjectRef,
+        workflow: WorkflowName,
+        before: str | None,
+        limit: int,
+        status: Status | None,
     ) -> list[Head]:
         """Heads of a workflow, newest first; those of a newer format left out.
 
@@ -139,11 +151,11 @@ class DynamoRuns:
             start = {"ExclusiveStartKey": following}
         return found[:limit]
 
-    def blob(self, run_id: str, name: str) -> bytes | None:
+    def blob(self, run_id: RunId, name: str) -> bytes | None:
         """A blob's data."""
         return self._blobs.get(run_id, [name]).get(name)
 
-    def blobs(self, run_id: str, names: Sequence[str]) -> Mapping[str, bytes]:
+    def blobs(self, run_id: RunId, names: Sequence[str]) -> Mapping[str, bytes]:
         """The data of those that exist."""
         return self._blobs.get(run_id, names)
 
@@ -187,7 +199,7 @@ class DynamoRuns:
         return [head for head in ordered if head is not None]
 
 
-def _key(project: str, workflow: str, key: str) -> bytes:
+def _key(project: ProjectRef, workflow: WorkflowName, key: str) -> bytes:
     return f"{owner_of(project, workflow)}#{key}".encode()
 
 

@@ -15,6 +15,7 @@ from stepwell_engine.adapters.dynamodb.control import (
     key_of,
 )
 from stepwell_engine.adapters.dynamodb.models import VersionItem, WorkflowItem
+from stepwell_engine.core.values.units import EpochMs, ProjectRef, WorkflowName
 from stepwell_engine.errors import NewerFormat
 from stepwell_engine.limits import FORMAT
 from stepwell_engine.ports import Published
@@ -41,7 +42,12 @@ class DynamoVersions:
         self._control = ControlTable(database, table)
 
     def publish(
-        self, project: str, workflow: str, document: bytes, enabled: bool, now: int
+        self,
+        project: ProjectRef,
+        workflow: WorkflowName,
+        document: bytes,
+        enabled: bool,
+        now: EpochMs,
     ) -> Published:
         """Store version max + 1, and with it the workflow's item, in one transaction.
 
@@ -57,24 +63,24 @@ class DynamoVersions:
                 return published
             next(pauses)
 
-    def get(self, project: str, workflow: str, version: int) -> Published | None:
+    def get(self, project: ProjectRef, workflow: WorkflowName, version: int) -> Published | None:
         """One version, or None."""
         found = self._workflow(project, workflow)
         return None if found is None else self._version(found, project, version)
 
-    def newest(self, project: str, workflow: str) -> Published | None:
+    def newest(self, project: ProjectRef, workflow: WorkflowName) -> Published | None:
         """The highest version, or None."""
         found = self._workflow(project, workflow)
         return None if found is None else self._version(found, project, found.newest)
 
-    def newest_enabled(self, project: str, workflow: str) -> Published | None:
+    def newest_enabled(self, project: ProjectRef, workflow: WorkflowName) -> Published | None:
         """The highest enabled version, or None."""
         found = self._workflow(project, workflow)
         if found is None or not found.highest:
             return None
         return self._version(found, project, found.highest)
 
-    def set_enabled(self, project: str, workflow: str, enabled: bool) -> bool:
+    def set_enabled(self, project: ProjectRef, workflow: WorkflowName, enabled: bool) -> bool:
         """Set the flag on every version; NewerFormat, and nothing set, if one is not ours."""
         values: dict[str, Any] = {
             ":enabled": {"BOOL": enabled},
@@ -94,7 +100,7 @@ class DynamoVersions:
             _workflow(written.item)  # raises NewerFormat
         return False
 
-    def list(self, project: str, after: str | None, limit: int) -> Sequence[Published]:
+    def list(self, project: ProjectRef, after: str | None, limit: int) -> Sequence[Published]:
         """The newest version of each workflow, by name."""
         listed: list[Published] = []
         for items in self._control.pages(f"w#{project}", after, limit):
@@ -113,11 +119,13 @@ class DynamoVersions:
                 break
         return listed[:limit]
 
-    def _workflow(self, project: str, workflow: str) -> WorkflowItem | None:
+    def _workflow(self, project: ProjectRef, workflow: WorkflowName) -> WorkflowItem | None:
         item = self._control.database.get(self._control.name, _workflow_key(project, workflow))
         return None if item is None else _workflow(item)
 
-    def _version(self, workflow: WorkflowItem, project: str, version: int) -> Published | None:
+    def _version(
+        self, workflow: WorkflowItem, project: ProjectRef, version: int
+    ) -> Published | None:
         key = _version_key(project, workflow.name, version)
         item = self._control.seldom_changed(key[PARTITION]["S"], key[NAME]["S"])
         return None if item is None else _published(workflow, item)
@@ -175,11 +183,11 @@ class DynamoVersions:
         }
 
 
-def _workflow_key(project: str, workflow: str) -> dict[str, Any]:
+def _workflow_key(project: ProjectRef, workflow: WorkflowName) -> dict[str, Any]:
     return key_of(f"w#{project}", workflow)
 
 
-def _version_key(project: str, workflow: str, version: int) -> dict[str, Any]:
+def _version_key(project: ProjectRef, workflow: WorkflowName, version: int) -> dict[str, Any]:
     return key_of(f"v#{project}#{workflow}", f"{version:0{_DIGITS}}")
 
 

@@ -13,6 +13,7 @@ from stepwell_engine.adapters.dynamodb.heads import from_item, key_of
 from stepwell_engine.adapters.dynamodb.models import HeadItem, InboxAttribute
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.status import LIVE, Status
+from stepwell_engine.core.values.units import EpochMs, LeaseToken, RunId
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.limits import CLOCK_MARGIN, FORMAT
 from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Done, Refused, Written
@@ -32,7 +33,7 @@ _REVISION: Final = HeadItem.revision.attr_name
 _COMMIT: Final = HeadItem.commit.attr_name
 _LOST: Final = HeadItem.lost.attr_name
 _JOURNAL: Final = HeadItem.journal.attr_name
-_MAIL: Final = HeadItem.inbox.attr_name
+_INBOX: Final = HeadItem.inbox.attr_name
 _PARENT: Final = HeadItem.parent.attr_name
 _NOTIFY_PENDING: Final = HeadItem.notify_pending.attr_name
 _CASCADE: Final = HeadItem.cascade.attr_name
@@ -58,8 +59,8 @@ _CANCELLED_VALUES: Final = {":cancelled": _code(Status.CANCELLED), ":format": nu
 _IS_READY: Final = f"{IS_LIVE} AND {_READY_AT} <= :now"
 _FREE: Final = f"attribute_not_exists({_TOKEN})"
 _HELD: Final = f"attribute_exists({_TOKEN})"
-_IN_DEBT: Final = f"attribute_exists({_NOTIFY_PENDING})"
-_DEBTLESS: Final = f"attribute_not_exists({_NOTIFY_PENDING})"
+_NOTIFIES: Final = f"attribute_exists({_NOTIFY_PENDING})"
+_NOTIFIES_NOBODY: Final = f"attribute_not_exists({_NOTIFY_PENDING})"
 _IS_CHILD: Final = f"attribute_exists({_PARENT})"
 _IS_ROOT: Final = f"attribute_not_exists({_PARENT})"
 _CLAIM: Final = f"SET {_TOKEN} = :token, {_UNTIL} = :until, {_CLAIMED_AT} = :now"
@@ -75,7 +76,7 @@ _CLOSE: Final = f"SET {_JOURNAL} = :journal, {_COMMIT} = :next REMOVE {_LEASE}"
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """One of the forms that a write has; a condition of its own tells which one fits a head."""
+    """One of the forms that a write has. Its condition holds only for the heads that it fits."""
 
     update: str
     condition: str
@@ -104,44 +105,50 @@ _CASCADES: Final = _Form(
     {":yes": {"BOOL": True}},
 )
 _CLOSES: Final = {
-    "in debt": _Form(_CLOSE, f"{_IS_CANCELLED} AND {_IS_NEXT} AND {_IN_DEBT}"),
-    "debtless": _Form(f"{_CLOSE}, {_WAKE_AT}", f"{_IS_CANCELLED} AND {_IS_NEXT} AND {_DEBTLESS}"),
+    "notifies": _Form(_CLOSE, f"{_IS_CANCELLED} AND {_IS_NEXT} AND {_NOTIFIES}"),
+    "notifies nobody": _Form(
+        f"{_CLOSE}, {_WAKE_AT}", f"{_IS_CANCELLED} AND {_IS_NEXT} AND {_NOTIFIES_NOBODY}"
+    ),
 }
-_PAYMENTS: Final = {
+_MARKS_NOTIFIED: Final = {
     "held": _Form(
         f"SET {_WAKE_AT} = {_UNTIL} REMOVE {_NOTIFY_PENDING}",
-        f"{_READABLE} AND {_IN_DEBT} AND {_HELD}",
+        f"{_READABLE} AND {_NOTIFIES} AND {_HELD}",
     ),
     "free": _Form(
-        f"REMOVE {_NOTIFY_PENDING}, {_WAKE_AT}", f"{_READABLE} AND {_IN_DEBT} AND {_FREE}"
+        f"REMOVE {_NOTIFY_PENDING}, {_WAKE_AT}", f"{_READABLE} AND {_NOTIFIES} AND {_FREE}"
     ),
 }
 
 
 class HeadWrites:
-    """Claim, extend, commit, cancel, close, paid, as the port says them."""
+    """Claim, extend, commit, cancel, close, mark_notified, as the port says them."""
 
     def __init__(self, database: DynamoDB, table: str) -> None:
         self._database = database
         self._table = table
 
-    def claim(self, run_id: str, token: str, now: int, until: int) -> Written:
+    def claim(
+        self, run_id: RunId, lease_token: LeaseToken, now: EpochMs, lease_expires_at: EpochMs
+    ) -> Written:
         """Take the lease, of a run that nobody holds, or else one that is over."""
         values = {
             **LIVE_VALUES,
-            ":token": {"S": token},
-            ":until": number(until),
+            ":token": {"S": lease_token},
+            ":until": number(lease_expires_at),
             ":now": number(now),
         }
         free = f"{_IS_READY} AND {_FREE}"
         over = f"{_IS_READY} AND {_LEASE_IS_OVER}"
         more = {":over": number(now - CLOCK_MARGIN), ":zero": number(0), ":one": number(1)}
+        # Two forms, as in `_fitting`, but a refusal may also mean that our own claim, of which the
+        # answer was lost, had succeeded: then the stored token is ours.
         for _ in range(TURNS):
             written = self._update(run_id, _CLAIM, free, values)
             head = written.head
             if isinstance(written, Done) or head is None:
                 return written
-            if head.lease_token == token:
+            if head.lease_token == lease_token:
                 return Done(head)
             if head.lease_token is not None:
                 is_over = head.lease_expires_at + CLOCK_MARGIN < now
@@ -154,12 +161,14 @@ class HeadWrites:
                 return written
         raise _restless(run_id)
 
-    def extend(self, run_id: str, token: str, until: int, wake_at: int) -> Written:
+    def extend(
+        self, run_id: RunId, lease_token: LeaseToken, lease_expires_at: EpochMs, wake_at: EpochMs
+    ) -> Written:
         """Move the end of a held lease."""
         values = {
             **LIVE_VALUES,
-            ":token": {"S": token},
-            ":until": number(until),
+            ":token": {"S": lease_token},
+            ":until": number(lease_expires_at),
             ":wake": number(wake_at),
         }
         condition = f"{IS_LIVE} AND {_IS_MINE} AND {_UNTIL} <= :until"
@@ -186,7 +195,7 @@ class HeadWrites:
         names: dict[str, str] = {}
         for place, message_id in enumerate(dict.fromkeys(commit.consumed)):
             names |= {f"#m{place}": message_id, f"#p{place}": InboxAttribute.place_of(message_id)}
-        removes += [f"{_MAIL}.{name}" for name in names]
+        removes += [f"{_INBOX}.{name}" for name in names]
         condition, values = (
             (IS_LIVE, LIVE_VALUES)
             if commit.expect == "live"
@@ -206,15 +215,17 @@ class HeadWrites:
         if commit.wake_at is not None:
             return self._update(commit.run_id, update, condition, values, names)
         forms = {
-            "in debt": _Form(update, f"{condition} AND {_IN_DEBT}"),
-            "debtless": _Form(
-                _expression(sets, [*removes, _WAKE_AT]), f"{condition} AND {_DEBTLESS}"
+            "notifies": _Form(update, f"{condition} AND {_NOTIFIES}"),
+            "notifies nobody": _Form(
+                _expression(sets, [*removes, _WAKE_AT]), f"{condition} AND {_NOTIFIES_NOBODY}"
             ),
         }
-        return self._fitting(commit.run_id, forms, "debtless", _by_notify_pending, values, names)
+        return self._fitting(
+            commit.run_id, forms, "notifies nobody", _by_notify_pending, values, names
+        )
 
-    def cancel(self, run_id: str, now: int, cascade: bool) -> Written:
-        """End a live run: one that nobody holds has nothing to wake for but what it owes."""
+    def cancel(self, run_id: RunId, now: EpochMs, cascade: bool) -> Written:
+        """End a live run: one that nobody holds has nothing to wake for but to notify somebody."""
         values = {
             **LIVE_VALUES,
             ":cancelled": _code(Status.CANCELLED),
@@ -226,34 +237,48 @@ class HeadWrites:
             return self._update(run_id, form.update, form.condition, {**values, **form.values})
         return self._fitting(run_id, _CANCELS, "free", _by_kin, values)
 
-    def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
+    def close(
+        self, run_id: RunId, lease_token: LeaseToken, commit_seq: int, journal: bytes
+    ) -> Written:
         """Settle a cancelled run whose lease is over."""
         values = {
             **_CANCELLED_VALUES,
-            ":token": {"S": token},
-            ":commit": number(commit),
-            ":next": number(commit + 1),
+            ":token": {"S": lease_token},
+            ":commit": number(commit_seq),
+            ":next": number(commit_seq + 1),
             ":journal": {"B": journal},
         }
-        return self._fitting(run_id, _CLOSES, "debtless", _by_notify_pending, values)
+        return self._fitting(run_id, _CLOSES, "notifies nobody", _by_notify_pending, values)
 
-    def mark_notified(self, run_id: str) -> Written:
-        """Forget a debt; the lease of a worker in flight is still to be looked at."""
+    def mark_notified(self, run_id: RunId) -> Written:
+        """Somebody was notified; the lease of a worker in flight is still to be looked at."""
         values = {":format": number(FORMAT)}
-        return self._fitting(run_id, _PAYMENTS, "free", _by_lease, values)
+        return self._fitting(run_id, _MARKS_NOTIFIED, "free", _by_lease, values)
 
     def _fitting(
         self,
-        run_id: str,
+        run_id: RunId,
         forms: Mapping[str, _Form],
         first: str,
         choose: Callable[[Head], str],
         values: Mapping[str, Any],
         names: Mapping[str, str] | None = None,
     ) -> Written:
-        """Write the form that fits the head: one head refuses it, and so tells which one does.
+        """Write the form that fits the head as it is stored. `first` and `choose` name forms.
 
-        Refused for good is what the form that fits was refused by that very head.
+        An update expression cannot branch: whether it sets wake_at, removes it or leaves it alone
+        cannot depend on another attribute of the item. So such a write has one form for each case,
+        and the form's condition says which case it is for. Reading first would cost a read unit
+        each time, so the likely form goes out blind. A refusal does not say which part of the
+        condition failed, but it returns the head as it stood (ReturnValuesOnConditionCheckFailure),
+        from which `choose` tells the form that fits:
+
+        - Another one: the guess was wrong. Try the one that fits.
+        - The one that was refused: the guess was right, so a condition of the write itself (live,
+          the lease, the commit number) does not hold. The write is refused for good.
+
+        The case may change again between two tries (a lease is taken, a parent notified), so there
+        may be more than two. At most one is written, for every form is conditional as a whole.
         """
         name = first
         for _ in range(TURNS):
@@ -271,7 +296,7 @@ class HeadWrites:
 
     def _update(
         self,
-        run_id: str,
+        run_id: RunId,
         update: str,
         condition: str,
         values: Mapping[str, Any],
@@ -291,7 +316,7 @@ class HeadWrites:
 
 
 def _by_notify_pending(head: Head) -> str:
-    return "in debt" if head.notify_pending else "debtless"
+    return "notifies" if head.notify_pending else "notifies nobody"
 
 
 def _by_lease(head: Head) -> str:
@@ -308,5 +333,5 @@ def _expression(sets: Iterable[str], removes: Iterable[str]) -> str:
     return f"{text} REMOVE {', '.join(removes)}" if removes else text
 
 
-def _restless(run_id: str) -> Unavailable:
+def _restless(run_id: RunId) -> Unavailable:
     return Unavailable(f"run {run_id} changed hands {TURNS} times during one call")

@@ -2,6 +2,7 @@
 
 import threading
 
+from stepwell_engine.core.values.units import ProjectRef
 from stepwell_engine.ports import Project
 
 
@@ -17,7 +18,7 @@ class MemoryProjects:
         with self._lock:
             self._projects[project.ref] = project
 
-    def get(self, ref: str) -> Project | None:
+    def get(self, ref: ProjectRef) -> Project | None:
         """A project, or None."""
         with self._lock:
             return self._projects.get(ref)

@@ -4,13 +4,14 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from stepwell_engine.core.values.units import EpochMs, Ms, ProjectRef
 from stepwell_engine.errors import QueueNotFound
 from stepwell_engine.ports import Message
 
 
 @dataclass
 class _Queue:
-    visibility: int
+    visibility: Ms
     max_receives: int
     messages: dict[int, Message] = field(default_factory=dict)
     archive: dict[int, Message] = field(default_factory=dict)
@@ -25,7 +26,7 @@ class MemoryQueues:
         # Outlives its queue: an id serves as an idempotency key, so none comes twice.
         self._last_ids: dict[tuple[str, str], int] = {}
 
-    def create(self, project: str, queue: str, visibility: int, max_receives: int) -> None:
+    def create(self, project: ProjectRef, queue: str, visibility: Ms, max_receives: int) -> None:
         """Create a queue, or change its settings."""
         with self._lock:
             found = self._queues.get((project, queue))
@@ -34,13 +35,13 @@ class MemoryQueues:
             else:
                 found.visibility, found.max_receives = visibility, max_receives
 
-    def drop(self, project: str, queue: str) -> None:
+    def drop(self, project: ProjectRef, queue: str) -> None:
         """Delete a queue with everything in it."""
         with self._lock:
             self._find(project, queue)
             del self._queues[project, queue]
 
-    def send(self, project: str, queue: str, body: bytes, now: int) -> int:
+    def send(self, project: ProjectRef, queue: str, body: bytes, now: EpochMs) -> int:
         """Append a message."""
         with self._lock:
             found = self._find(project, queue)
@@ -49,7 +50,9 @@ class MemoryQueues:
             found.messages[number] = Message(number, body, now, 0, "", now)
             return number
 
-    def receive(self, project: str, queue: str, limit: int, now: int) -> Sequence[Message]:
+    def receive(
+        self, project: ProjectRef, queue: str, limit: int, now: EpochMs
+    ) -> Sequence[Message]:
         """Take up to `limit` visible messages; exhausted ones move to the archive."""
         with self._lock:
             found = self._find(project, queue)
@@ -72,7 +75,7 @@ class MemoryQueues:
                 taken.append(found.messages[number])
             return taken
 
-    def remove(self, project: str, queue: str, receipt: str) -> bool:
+    def remove(self, project: ProjectRef, queue: str, receipt: str) -> bool:
         """Delete a received message, by its newest receipt only."""
         with self._lock:
             messages = self._find(project, queue).messages
@@ -83,7 +86,7 @@ class MemoryQueues:
             return False
 
     def peek(
-        self, project: str, queue: str, after: int | str | None, limit: int, archived: bool
+        self, project: ProjectRef, queue: str, after: int | str | None, limit: int, archived: bool
     ) -> Sequence[Message]:
         """List messages with ids above `after`, by id."""
         above = 0 if after is None else int(after)
@@ -93,7 +96,7 @@ class MemoryQueues:
             listed = sorted(number for number in source if number > above)[:limit]
             return [replace(source[number], receipt="") for number in listed]
 
-    def _find(self, project: str, queue: str) -> _Queue:
+    def _find(self, project: ProjectRef, queue: str) -> _Queue:
         found = self._queues.get((project, queue))
         if found is None:
             raise QueueNotFound(queue)

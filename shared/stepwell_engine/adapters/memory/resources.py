@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Sequence
 
+from stepwell_engine.core.values.units import ProjectRef
 from stepwell_engine.ports import Resource
 
 
@@ -18,12 +19,14 @@ class MemoryResources:
         with self._lock:
             self._resources[resource.project, resource.kind, resource.name] = resource
 
-    def get(self, project: str, kind: str, name: str) -> Resource | None:
+    def get(self, project: ProjectRef, kind: str, name: str) -> Resource | None:
         """A resource, or None."""
         with self._lock:
             return self._resources.get((project, kind, name))
 
-    def list(self, project: str, kind: str, after: str | None, limit: int) -> Sequence[Resource]:
+    def list(
+        self, project: ProjectRef, kind: str, after: str | None, limit: int
+    ) -> Sequence[Resource]:
         """By name, with names above `after`."""
         with self._lock:
             found = [
@@ -34,7 +37,7 @@ class MemoryResources:
             ]
         return sorted(found, key=lambda one: one.name)[:limit]
 
-    def delete(self, project: str, kind: str, name: str) -> bool:
+    def delete(self, project: ProjectRef, kind: str, name: str) -> bool:
         """Delete a resource; False if there was none."""
         with self._lock:
             return self._resources.pop((project, kind, name), None) is not None

@@ -9,6 +9,7 @@ from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import about_run
+from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
 from stepwell_engine.errors import NewerFormat
 from stepwell_engine.limits import CLOCK_MARGIN, FORMAT, MAX_PENDING_SIGNALS
 from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Delivered, Done, Due, Refused, Written
@@ -29,21 +30,25 @@ class MemoryRuns:
 
     # --- conditions ---------------------------------------------------------------------------
 
-    def _lease_is_over(self, head: Head, now: int) -> bool:
+    def _lease_is_over(self, head: Head, now: EpochMs) -> bool:
         return head.lease_expires_at + CLOCK_MARGIN < now
 
-    def _may_claim(self, head: Head, now: int) -> bool:
+    def _may_claim(self, head: Head, now: EpochMs) -> bool:
         free = head.lease_token is None or self._lease_is_over(head, now)
         return head.live and head.ready_at <= now and free
 
-    def _holds(self, head: Head, token: str) -> bool:
-        return head.lease_token == token
+    def _holds(self, head: Head, lease_token: LeaseToken) -> bool:
+        return head.lease_token == lease_token
 
-    def _at(self, head: Head, commit: int) -> bool:
-        return head.commit_seq == commit
+    def _at(self, head: Head, commit_seq: int) -> bool:
+        return head.commit_seq == commit_seq
 
-    def _may_extend(self, head: Head, token: str, until: int) -> bool:
-        return self._holds(head, token) and head.live and head.lease_expires_at <= until
+    def _may_extend(self, head: Head, lease_token: LeaseToken, lease_expires_at: EpochMs) -> bool:
+        return (
+            self._holds(head, lease_token)
+            and head.live
+            and head.lease_expires_at <= lease_expires_at
+        )
 
     def _may_commit(self, head: Head, commit: Commit) -> bool:
         expected = head.live if commit.expect == "live" else head.status is Status.CANCELLED
@@ -61,17 +66,25 @@ class MemoryRuns:
     def _may_cancel(self, head: Head) -> bool:
         return head.live
 
-    def _may_close(self, head: Head, token: str, commit: int) -> bool:
+    def _may_close(self, head: Head, lease_token: LeaseToken, commit_seq: int) -> bool:
         return (
-            head.status is Status.CANCELLED and self._holds(head, token) and self._at(head, commit)
+            head.status is Status.CANCELLED
+            and self._holds(head, lease_token)
+            and self._at(head, commit_seq)
         )
 
     # --- transitions --------------------------------------------------------------------------
 
-    def _claimed(self, head: Head, token: str, now: int, until: int) -> Head:
+    def _claimed(
+        self, head: Head, lease_token: LeaseToken, now: EpochMs, lease_expires_at: EpochMs
+    ) -> Head:
         lost = head.lost_leases if head.lease_token is None else head.lost_leases + 1
         return replace(
-            head, lease_token=token, lease_expires_at=until, claimed_at=now, lost_leases=lost
+            head,
+            lease_token=lease_token,
+            lease_expires_at=lease_expires_at,
+            claimed_at=now,
+            lost_leases=lost,
         )
 
     def _committed(self, head: Head, commit: Commit) -> Head:
@@ -96,7 +109,7 @@ class MemoryRuns:
         notify_pending = head.notify_pending and commit.wake_at is None
         return head.wake_at if commit.wake_at is KEEP or notify_pending else commit.wake_at
 
-    def _delivered(self, head: Head, message_id: str, message: InboxMessage, now: int) -> Head:
+    def _delivered(self, head: Head, message_id: str, message: InboxMessage, now: EpochMs) -> Head:
         return replace(
             head,
             ready_at=0,
@@ -105,7 +118,7 @@ class MemoryRuns:
             inbox=MappingProxyType({**head.inbox, message_id: message}),
         )
 
-    def _cancelled(self, head: Head, now: int, cascade: bool) -> Head:
+    def _cancelled(self, head: Head, now: EpochMs, cascade: bool) -> Head:
         notify_pending = cascade or head.parent is not None
         kept = None if head.lease_token is None else head.wake_at
         return replace(
@@ -143,35 +156,39 @@ class MemoryRuns:
                 self._keys[head.project, head.workflow, key] = head.run_id
             return self._put(head, blobs)
 
-    def get(self, run_id: str) -> Head | None:
+    def get(self, run_id: RunId) -> Head | None:
         """The head as it stands."""
         with self._lock:
             return self._read(run_id)
 
-    def by_key(self, project: str, workflow: str, key: str) -> Head | None:
+    def by_key(self, project: ProjectRef, workflow: WorkflowName, key: str) -> Head | None:
         """The run that an idempotency key stands for."""
         with self._lock:
             return self._of_key(project, workflow, key)
 
-    def claim(self, run_id: str, token: str, now: int, until: int) -> Written:
+    def claim(
+        self, run_id: RunId, lease_token: LeaseToken, now: EpochMs, lease_expires_at: EpochMs
+    ) -> Written:
         """Take the lease; own token: had it already."""
         with self._lock:
             head = self._read(run_id)
             if head is None:
                 return Refused(None)
-            if head.lease_token == token:
+            if head.lease_token == lease_token:
                 return Done(head)
             if not self._may_claim(head, now):
                 return Refused(head)
-            return self._put(self._claimed(head, token, now, until))
+            return self._put(self._claimed(head, lease_token, now, lease_expires_at))
 
-    def extend(self, run_id: str, token: str, until: int, wake_at: int) -> Written:
+    def extend(
+        self, run_id: RunId, lease_token: LeaseToken, lease_expires_at: EpochMs, wake_at: EpochMs
+    ) -> Written:
         """Move the end of a held lease."""
         with self._lock:
             head = self._read(run_id)
-            if head is None or not self._may_extend(head, token, until):
+            if head is None or not self._may_extend(head, lease_token, lease_expires_at):
                 return Refused(head)
-            return self._put(replace(head, lease_expires_at=until, wake_at=wake_at))
+            return self._put(replace(head, lease_expires_at=lease_expires_at, wake_at=wake_at))
 
     def commit(self, commit: Commit) -> Written:
         """One step forward."""
@@ -183,14 +200,14 @@ class MemoryRuns:
 
     def deliver(
         self,
-        run_id: str,
+        run_id: RunId,
         message_id: str,
         message: InboxMessage,
-        now: int,
+        now: EpochMs,
         blob: Blob | None,
         key: str | None = None,
     ) -> Delivered | Refused:
-        """Put mail, and wake the run."""
+        """Put a message into the inbox, and wake the run."""
         with self._lock:
             head = self._read(run_id)
             before = None if key is None else self._delivered_keys.get((run_id, key))
@@ -205,7 +222,7 @@ class MemoryRuns:
             after = self._delivered(head, message_id, message, now)
             return Delivered(self._put(after, () if blob is None else (blob,)).head, message.at)
 
-    def cancel(self, run_id: str, now: int, cascade: bool = False) -> Written:
+    def cancel(self, run_id: RunId, now: EpochMs, cascade: bool = False) -> Written:
         """End a live run; its lease stays."""
         with self._lock:
             head = self._read(run_id)
@@ -213,16 +230,18 @@ class MemoryRuns:
                 return Refused(head)
             return self._put(self._cancelled(head, now, cascade))
 
-    def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
+    def close(
+        self, run_id: RunId, lease_token: LeaseToken, commit_seq: int, journal: bytes
+    ) -> Written:
         """Settle a cancelled run whose lease is over."""
         with self._lock:
             head = self._read(run_id)
-            if head is None or not self._may_close(head, token, commit):
+            if head is None or not self._may_close(head, lease_token, commit_seq):
                 return Refused(head)
             return self._put(self._closed(head, journal))
 
-    def mark_notified(self, run_id: str) -> Written:
-        """Nothing is owed any more."""
+    def mark_notified(self, run_id: RunId) -> Written:
+        """Nobody is to be notified any more."""
         with self._lock:
             head = self._read(run_id)
             if head is None or not head.notify_pending:
@@ -230,7 +249,7 @@ class MemoryRuns:
             wake_at = None if head.lease_token is None else head.lease_expires_at
             return self._put(replace(head, notify_pending=False, wake_at=wake_at))
 
-    def due(self, before: int, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
+    def due(self, before: EpochMs, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
         """A page of the heads with wake_at <= before, by (wake_at, run_id)."""
         after = (-1, "") if cursor is None else _position(cursor)
         with self._lock:
@@ -245,7 +264,12 @@ class MemoryRuns:
         return page, f"{page[-1].wake_at}:{page[-1].subject.id}" if more else None
 
     def list(
-        self, project: str, workflow: str, before: str | None, limit: int, status: Status | None
+        self,
+        project: ProjectRef,
+        workflow: WorkflowName,
+        before: str | None,
+        limit: int,
+        status: Status | None,
     ) -> list[Head]:
         """Heads of a workflow, newest first; those of a newer format left out."""
         with self._lock:
@@ -259,12 +283,12 @@ class MemoryRuns:
             ]
         return sorted(found, key=lambda head: head.run_id, reverse=True)[:limit]
 
-    def blob(self, run_id: str, name: str) -> bytes | None:
+    def blob(self, run_id: RunId, name: str) -> bytes | None:
         """A blob's data."""
         with self._lock:
             return self._blobs.get((run_id, name))
 
-    def blobs(self, run_id: str, names: Sequence[str]) -> Mapping[str, bytes]:
+    def blobs(self, run_id: RunId, names: Sequence[str]) -> Mapping[str, bytes]:
         """The data of those that exist."""
         with self._lock:
             known = self._blobs
@@ -272,13 +296,13 @@ class MemoryRuns:
 
     # --- under the lock -----------------------------------------------------------------------
 
-    def _read(self, run_id: str) -> Head | None:
+    def _read(self, run_id: RunId) -> Head | None:
         head = self._heads.get(run_id)
         if head is not None and head.format > FORMAT:
             raise NewerFormat(f"run {run_id}", head.format, FORMAT)
         return head
 
-    def _of_key(self, project: str, workflow: str, key: str) -> Head | None:
+    def _of_key(self, project: ProjectRef, workflow: WorkflowName, key: str) -> Head | None:
         run_id = self._keys.get((project, workflow, key))
         return None if run_id is None else self._read(run_id)
 

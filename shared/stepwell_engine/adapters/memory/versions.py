@@ -4,6 +4,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
+from stepwell_engine.core.values.units import EpochMs, ProjectRef, WorkflowName
 from stepwell_engine.limits import FORMAT
 from stepwell_engine.ports import Published
 
@@ -16,7 +17,12 @@ class MemoryVersions:
         self._versions: dict[tuple[str, str], list[Published]] = {}
 
     def publish(
-        self, project: str, workflow: str, document: bytes, enabled: bool, now: int
+        self,
+        project: ProjectRef,
+        workflow: WorkflowName,
+        document: bytes,
+        enabled: bool,
+        now: EpochMs,
     ) -> Published:
         """Store version max + 1."""
         with self._lock:
@@ -26,19 +32,19 @@ class MemoryVersions:
             versions.append(published)
             return published
 
-    def get(self, project: str, workflow: str, version: int) -> Published | None:
+    def get(self, project: ProjectRef, workflow: WorkflowName, version: int) -> Published | None:
         """One version, or None."""
         return next((one for one in self._of(project, workflow) if one.version == version), None)
 
-    def newest(self, project: str, workflow: str) -> Published | None:
+    def newest(self, project: ProjectRef, workflow: WorkflowName) -> Published | None:
         """The highest version, or None."""
         return next(reversed(self._of(project, workflow)), None)
 
-    def newest_enabled(self, project: str, workflow: str) -> Published | None:
+    def newest_enabled(self, project: ProjectRef, workflow: WorkflowName) -> Published | None:
         """The highest enabled version, or None."""
         return next((one for one in reversed(self._of(project, workflow)) if one.enabled), None)
 
-    def set_enabled(self, project: str, workflow: str, enabled: bool) -> bool:
+    def set_enabled(self, project: ProjectRef, workflow: WorkflowName, enabled: bool) -> bool:
         """Set the flag on every version."""
         with self._lock:
             versions = self._versions.get((project, workflow))
@@ -47,7 +53,7 @@ class MemoryVersions:
             versions[:] = [replace(one, enabled=enabled) for one in versions]
             return True
 
-    def list(self, project: str, after: str | None, limit: int) -> Sequence[Published]:
+    def list(self, project: ProjectRef, after: str | None, limit: int) -> Sequence[Published]:
         """The newest version of each workflow, by name."""
         with self._lock:
             names = sorted(
@@ -57,6 +63,6 @@ class MemoryVersions:
             )
             return [self._versions[project, name][-1] for name in names[:limit]]
 
-    def _of(self, project: str, workflow: str) -> Sequence[Published]:
+    def _of(self, project: ProjectRef, workflow: WorkflowName) -> Sequence[Published]:
         with self._lock:
             return tuple(self._versions.get((project, workflow), ()))

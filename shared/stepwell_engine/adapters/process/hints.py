@@ -9,6 +9,7 @@ import threading
 from typing import Final, NamedTuple
 
 from stepwell_engine.core.values.subject import Subject
+from stepwell_engine.core.values.units import EpochMs, Ms
 from stepwell_engine.limits import MAX_HINT_DELAY
 from stepwell_engine.ports import Clock
 
@@ -18,7 +19,7 @@ _SPARE: Final = 64  # outdated entries that the heap may always hold
 class Hint(NamedTuple):
     """Somebody should look at it from `at` (ms since the epoch) on."""
 
-    at: int
+    at: EpochMs
     subject: Subject
 
 
@@ -41,7 +42,7 @@ class ProcessDispatcher:
         self._watcher: int | None = None
         self._closed = False
 
-    def hint(self, subject: Subject, delay: int = 0) -> None:
+    def hint(self, subject: Subject, delay: Ms = 0) -> None:
         """Keep a hint. ValueError for a delay outside 0 to MAX_HINT_DELAY."""
         if not 0 <= delay <= MAX_HINT_DELAY:
             raise ValueError(f"a hint's delay must be 0 to {MAX_HINT_DELAY} ms, not {delay}")
@@ -90,7 +91,7 @@ class ProcessDispatcher:
         """How many subjects are handed out."""
         return len(self._taken)
 
-    def next_at(self) -> int | None:
+    def next_at(self) -> EpochMs | None:
         """When the earliest hint of a subject that is not taken is due; None if there is none."""
         with self._changed:
             self._drop_outdated()
@@ -112,7 +113,7 @@ class ProcessDispatcher:
         if self._heap[0] is hint:
             self._call_one()
 
-    def _pop(self, now: int) -> Hint | None:
+    def _pop(self, now: EpochMs) -> Hint | None:
         self._drop_outdated()
         if not self._heap or self._heap[0].at > now:
             return None
@@ -132,7 +133,7 @@ class ProcessDispatcher:
         self._watcher = None
         self._changed.notify()
 
-    def _watch(self, ms: int) -> None:
+    def _watch(self, ms: Ms) -> None:
         me = self._watcher = threading.get_ident()
         try:
             self._changed.wait(ms / 1000)

@@ -5,6 +5,7 @@ import threading
 import time
 import uuid
 
+from stepwell_engine.core.values.units import EpochMs, Ms
 from stepwell_engine.ports import Clock
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -15,11 +16,11 @@ _COUNTER_LIMIT = 1 << 12
 class SystemClock:
     """Wall-clock time in ms."""
 
-    def now(self) -> int:
+    def now(self) -> EpochMs:
         """Milliseconds since the epoch."""
         return time.time_ns() // 1_000_000  # noqa: TID251  this is the Clock
 
-    def sleep(self, ms: int) -> None:
+    def sleep(self, ms: Ms) -> None:
         """Pause the calling thread."""
         time.sleep(ms / 1000)
 

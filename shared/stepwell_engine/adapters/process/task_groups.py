@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from stepwell_engine import limits
+from stepwell_engine.core.values.units import Ms
 
 
 class ThreadTaskGroup:
@@ -20,7 +21,7 @@ class ThreadTaskGroup:
             self._pool = ThreadPoolExecutor(limits.CHILDREN_AT_ONCE, "child")
         self._pool.submit(self._run, task)
 
-    def wait(self, ms: int | None) -> None:
+    def wait(self, ms: Ms | None) -> None:
         """Until a task has ended that no wait has told of yet."""
         self._ended.acquire(timeout=None if ms is None else ms / 1000)
 

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from typing import Any, Final
 
 from stepwell_engine.adapters.aws_clients import ERRORS, Clients, code_of, message_of
+from stepwell_engine.core.values.units import ProjectRef
 from stepwell_engine.errors import StoreError, TooLong, Unavailable
 from stepwell_engine.limits import KIB, MINUTE
 from stepwell_engine.ports import Clock
@@ -40,7 +41,7 @@ class KmsSecrets:
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, str], tuple[int, str]] = OrderedDict()
 
-    def seal(self, plain: str, project: str) -> str:
+    def seal(self, plain: str, project: ProjectRef) -> str:
         """Sealed text; another one every time. TooLong above MAX_PLAIN."""
         data = plain.encode()
         if len(data) > MAX_PLAIN:
@@ -48,7 +49,7 @@ class KmsSecrets:
         answer = self._call("encrypt", project, KeyId=self._key_id, Plaintext=data)
         return f"{_VERSION}.{base64.urlsafe_b64encode(answer['CiphertextBlob']).decode()}"
 
-    def open(self, sealed: str, project: str) -> str:
+    def open(self, sealed: str, project: ProjectRef) -> str:
         """ValueError if it was sealed for another project, with another key, or is damaged.
 
         Unavailable if KMS does not answer, StoreError if it refuses to.
@@ -66,7 +67,7 @@ class KmsSecrets:
                 self._kept.popitem(last=False)
         return plain
 
-    def _open(self, sealed: str, project: str) -> str:
+    def _open(self, sealed: str, project: ProjectRef) -> str:
         version, _, text = sealed.partition(".")
         if version != _VERSION:
             raise ValueError("this is no sealed secret of a version known here")
@@ -78,7 +79,7 @@ class KmsSecrets:
         plain: bytes = answer["Plaintext"]
         return plain.decode()
 
-    def _call(self, operation: str, project: str, **arguments: Any) -> Any:
+    def _call(self, operation: str, project: ProjectRef, **arguments: Any) -> Any:
         client = self._clients.get("kms", attempts=_ATTEMPTS)
         try:
             return getattr(client, operation)(EncryptionContext={"project": project}, **arguments)

@@ -10,6 +10,7 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from stepwell_engine.core.values.units import ProjectRef
 from stepwell_engine.errors import StoreError
 
 _VERSION: Final = "s1"
@@ -28,13 +29,13 @@ class SealedSecrets:
         """`key`: 32 bytes."""
         self._cipher = AESGCM(key)
 
-    def seal(self, plain: str, project: str) -> str:
+    def seal(self, plain: str, project: ProjectRef) -> str:
         """Sealed text; another one every time."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
         data = nonce + self._cipher.encrypt(nonce, plain.encode(), _bound_to(project))
         return f"{_VERSION}.{base64.urlsafe_b64encode(data).decode()}"
 
-    def open(self, sealed: str, project: str) -> str:
+    def open(self, sealed: str, project: ProjectRef) -> str:
         """ValueError if it was sealed for another project, with another key, or is damaged."""
         version, _, text = sealed.partition(".")
         if version != _VERSION:
@@ -99,5 +100,5 @@ def read_key(path: Path) -> bytes:
     return key
 
 
-def _bound_to(project: str) -> bytes:
+def _bound_to(project: ProjectRef) -> bytes:
     return f"stepwell:{project}".encode()

@@ -3,6 +3,7 @@
 from typing import Final
 
 from stepwell_engine.adapters.sqlite.database import Database
+from stepwell_engine.core.values.units import ProjectRef
 from stepwell_engine.ports import Project
 
 _PUT: Final = "INSERT OR REPLACE INTO projects (ref, organization, created_at) VALUES (?, ?, ?)"
@@ -20,7 +21,7 @@ class SqliteProjects:
         values = (project.ref, project.organization, project.created_at)
         self._database.write(lambda connection: connection.execute(_PUT, values))
 
-    def get(self, ref: str) -> Project | None:
+    def get(self, ref: ProjectRef) -> Project | None:
         """A project, or None."""
         row = self._database.row(_GET, (ref,))
         return None if row is None else Project(*row)

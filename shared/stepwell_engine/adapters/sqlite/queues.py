@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from stepwell_engine.adapters.sqlite.database import Database
+from stepwell_engine.core.values.units import EpochMs, Ms, ProjectRef
 from stepwell_engine.errors import NewerFormat, QueueNotFound
 from stepwell_engine.limits import FORMAT
 from stepwell_engine.ports import Message
@@ -44,7 +45,7 @@ _RECEIPT: Final = re.compile(r"([1-9][0-9]{0,17})\.([1-9][0-9]{0,17})")
 
 class _Queue(NamedTuple):
     number: int
-    visibility: int
+    visibility: Ms
     max_receives: int
     format: int
 
@@ -55,7 +56,7 @@ class SqliteQueues:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def create(self, project: str, queue: str, visibility: int, max_receives: int) -> None:
+    def create(self, project: ProjectRef, queue: str, visibility: Ms, max_receives: int) -> None:
         """Create a queue, or change its settings."""
 
         def operation(connection: sqlite3.Connection) -> None:
@@ -65,7 +66,7 @@ class SqliteQueues:
 
         self._database.write(operation)
 
-    def drop(self, project: str, queue: str) -> None:
+    def drop(self, project: ProjectRef, queue: str) -> None:
         """Delete a queue with everything in it."""
 
         def operation(connection: sqlite3.Connection) -> None:
@@ -75,7 +76,7 @@ class SqliteQueues:
 
         self._database.write(operation)
 
-    def send(self, project: str, queue: str, body: bytes, now: int) -> int:
+    def send(self, project: ProjectRef, queue: str, body: bytes, now: EpochMs) -> int:
         """Append a message."""
 
         def operation(connection: sqlite3.Connection) -> int:
@@ -86,7 +87,9 @@ class SqliteQueues:
 
         return self._database.write(operation)
 
-    def receive(self, project: str, queue: str, limit: int, now: int) -> Sequence[Message]:
+    def receive(
+        self, project: ProjectRef, queue: str, limit: int, now: EpochMs
+    ) -> Sequence[Message]:
         """Take up to `limit` visible messages; exhausted ones move to the archive."""
 
         def anything(connection: sqlite3.Connection) -> Any:
@@ -100,7 +103,7 @@ class SqliteQueues:
         # An empty queue is asked often; it costs no transaction.
         return self._database.write(operation) if self._database.read(anything) else ()
 
-    def remove(self, project: str, queue: str, receipt: str) -> bool:
+    def remove(self, project: ProjectRef, queue: str, receipt: str) -> bool:
         """Delete a received message, by its newest receipt only."""
         parts = _RECEIPT.fullmatch(receipt)
 
@@ -114,7 +117,7 @@ class SqliteQueues:
         return self._database.write(operation)
 
     def peek(
-        self, project: str, queue: str, after: int | str | None, limit: int, archived: bool
+        self, project: ProjectRef, queue: str, after: int | str | None, limit: int, archived: bool
     ) -> Sequence[Message]:
         """List messages with ids above `after`, by id."""
 
@@ -126,7 +129,7 @@ class SqliteQueues:
         return self._database.read(query)
 
 
-def _find(connection: sqlite3.Connection, project: str, queue: str) -> _Queue | None:
+def _find(connection: sqlite3.Connection, project: ProjectRef, queue: str) -> _Queue | None:
     row = connection.execute(_FIND, (project, queue)).fetchone()
     if row is None:
         return None
@@ -136,14 +139,14 @@ def _find(connection: sqlite3.Connection, project: str, queue: str) -> _Queue | 
     return found
 
 
-def _existing(connection: sqlite3.Connection, project: str, queue: str) -> _Queue:
+def _existing(connection: sqlite3.Connection, project: ProjectRef, queue: str) -> _Queue:
     found = _find(connection, project, queue)
     if found is None:
         raise QueueNotFound(queue)
     return found
 
 
-def _take(connection: sqlite3.Connection, queue: _Queue, limit: int, now: int) -> list[Message]:
+def _take(connection: sqlite3.Connection, queue: _Queue, limit: int, now: EpochMs) -> list[Message]:
     taken: list[Message] = []
     last = 0
     until = now + queue.visibility

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from stepwell_engine.adapters.sqlite.database import Database
+from stepwell_engine.core.values.units import ProjectRef
 from stepwell_engine.ports import Resource
 
 # Texts are put together from the constants here alone; values are always bound.
@@ -34,17 +35,19 @@ class SqliteResources:
         )
         self._database.write(lambda connection: connection.execute(_PUT, values))
 
-    def get(self, project: str, kind: str, name: str) -> Resource | None:
+    def get(self, project: ProjectRef, kind: str, name: str) -> Resource | None:
         """A resource, or None."""
         row = self._database.row(_GET, (project, kind, name))
         return None if row is None else Resource(*row)
 
-    def list(self, project: str, kind: str, after: str | None, limit: int) -> Sequence[Resource]:
+    def list(
+        self, project: ProjectRef, kind: str, after: str | None, limit: int
+    ) -> Sequence[Resource]:
         """By name, with names above `after`."""
         rows = self._database.rows(_LIST, (project, kind, after or "", limit))
         return [Resource(*row) for row in rows]
 
-    def delete(self, project: str, kind: str, name: str) -> bool:
+    def delete(self, project: ProjectRef, kind: str, name: str) -> bool:
         """Delete a resource; False if there was none."""
         values = (project, kind, name)
         return self._database.write(lambda c: c.execute(_DELETE, values).rowcount > 0)

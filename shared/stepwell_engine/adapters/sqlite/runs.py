@@ -10,6 +10,7 @@ from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import LIVE, Status
 from stepwell_engine.core.values.subject import about_run
+from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
 from stepwell_engine.errors import NewerFormat
 from stepwell_engine.limits import CLOCK_MARGIN, FORMAT, MAX_PENDING_SIGNALS
 from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Delivered, Done, Due, Refused, Written
@@ -151,11 +152,11 @@ class SqliteRuns:
 
         return self._database.write(operation)
 
-    def get(self, run_id: str) -> Head | None:
+    def get(self, run_id: RunId) -> Head | None:
         """The head as it stands."""
         return self._database.read(lambda connection: _find(connection, run_id))
 
-    def by_key(self, project: str, workflow: str, key: str) -> Head | None:
+    def by_key(self, project: ProjectRef, workflow: WorkflowName, key: str) -> Head | None:
         """The run that an idempotency key stands for."""
 
         def query(connection: sqlite3.Connection) -> Head | None:
@@ -164,21 +165,24 @@ class SqliteRuns:
 
         return self._database.read(query)
 
-    def claim(self, run_id: str, token: str, now: int, until: int) -> Written:
+    def claim(
+        self, run_id: RunId, lease_token: LeaseToken, now: EpochMs, lease_expires_at: EpochMs
+    ) -> Written:
         """Take the lease; own token: had it already."""
 
         def operation(connection: sqlite3.Connection) -> Written:
-            values = (token, until, now, run_id, now, token, now)
+            values = (lease_token, lease_expires_at, now, run_id, now, lease_token, now)
             written = _update(connection, _CLAIM, values, run_id)
-            if isinstance(written, Refused) and written.head and written.head.lease_token == token:
-                return Done(written.head)
-            return written
+            found = written.head
+            return Done(found) if found and found.lease_token == lease_token else written
 
         return self._database.write(operation)
 
-    def extend(self, run_id: str, token: str, until: int, wake_at: int) -> Written:
+    def extend(
+        self, run_id: RunId, lease_token: LeaseToken, lease_expires_at: EpochMs, wake_at: EpochMs
+    ) -> Written:
         """Move the end of a held lease."""
-        values = (until, wake_at, run_id, token, until)
+        values = (lease_expires_at, wake_at, run_id, lease_token, lease_expires_at)
         return self._database.write(lambda c: _update(c, _EXTEND, values, run_id))
 
     def commit(self, commit: Commit) -> Written:
@@ -217,14 +221,14 @@ class SqliteRuns:
 
     def deliver(
         self,
-        run_id: str,
+        run_id: RunId,
         message_id: str,
         message: InboxMessage,
-        now: int,
+        now: EpochMs,
         blob: Blob | None,
         key: str | None = None,
     ) -> Delivered | Refused:
-        """Put mail, and wake the run."""
+        """Put a message into the inbox, and wake the run."""
 
         def operation(connection: sqlite3.Connection) -> Delivered | Refused:
             if key is not None:
@@ -244,21 +248,23 @@ class SqliteRuns:
 
         return self._database.write(operation)
 
-    def cancel(self, run_id: str, now: int, cascade: bool = False) -> Written:
+    def cancel(self, run_id: RunId, now: EpochMs, cascade: bool = False) -> Written:
         """End a live run; its lease stays."""
         values = (now, cascade, cascade, cascade, now, run_id)
         return self._database.write(lambda c: _update(c, _CANCEL, values, run_id))
 
-    def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
+    def close(
+        self, run_id: RunId, lease_token: LeaseToken, commit_seq: int, journal: bytes
+    ) -> Written:
         """Settle a cancelled run whose lease is over."""
-        values = (journal, run_id, token, commit)
+        values = (journal, run_id, lease_token, commit_seq)
         return self._database.write(lambda c: _update(c, _CLOSE, values, run_id))
 
-    def mark_notified(self, run_id: str) -> Written:
-        """Nothing is owed any more."""
+    def mark_notified(self, run_id: RunId) -> Written:
+        """Nobody is to be notified any more."""
         return self._database.write(lambda c: _update(c, _MARK_NOTIFIED, (run_id,), run_id))
 
-    def due(self, before: int, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
+    def due(self, before: EpochMs, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
         """A page of the heads with wake_at <= before, by (wake_at, run_id)."""
         wake_at, _, run_id = (cursor or "-1:").partition(":")
         values = (before, int(wake_at), run_id, limit + 1)
@@ -268,7 +274,12 @@ class SqliteRuns:
         return page, f"{page[-1].wake_at}:{page[-1].subject.id}" if more else None
 
     def list(
-        self, project: str, workflow: str, before: str | None, limit: int, status: Status | None
+        self,
+        project: ProjectRef,
+        workflow: WorkflowName,
+        before: str | None,
+        limit: int,
+        status: Status | None,
     ) -> list[Head]:
         """Heads of a workflow, newest first; those of a newer format left out."""
         wanted = None if status is None else status.value
@@ -279,12 +290,12 @@ class SqliteRuns:
             ]
         )
 
-    def blob(self, run_id: str, name: str) -> bytes | None:
+    def blob(self, run_id: RunId, name: str) -> bytes | None:
         """A blob's data."""
 
         return self.blobs(run_id, [name]).get(name)
 
-    def blobs(self, run_id: str, names: Sequence[str]) -> Mapping[str, bytes]:
+    def blobs(self, run_id: RunId, names: Sequence[str]) -> Mapping[str, bytes]:
         """The data of those that exist."""
 
         def query(connection: sqlite3.Connection) -> dict[str, bytes]:
@@ -296,7 +307,7 @@ class SqliteRuns:
 
         return self._database.read(query)
 
-    def recover(self, now: int) -> int:
+    def recover(self, now: EpochMs) -> int:
         """After a crash of the only host: no lease is held any more, what is ready is due now.
 
         Every lease ends (a claim then counts it as lost) and every ready run is woken. Returns how
@@ -345,30 +356,30 @@ def _head(connection: sqlite3.Connection, row: Row) -> Head:
         raise NewerFormat(f"run {row[0]}", row[_FORMAT], FORMAT)
     values = list(row)
     values[_STATUS] = _STATUSES[row[_STATUS]]
-    values[_INBOX] = _message(connection, row[0]) if row[_INBOX] else _NO_MESSAGES
+    values[_INBOX] = _inbox(connection, row[0]) if row[_INBOX] else _NO_MESSAGES
     values[_TEST] = bool(row[_TEST])
     values[_NOTIFY_PENDING] = bool(row[_NOTIFY_PENDING])
     values[_CASCADE] = bool(row[_CASCADE])
     return Head(*values)
 
 
-def _message(connection: sqlite3.Connection, run_id: str) -> MappingProxyType[str, InboxMessage]:
+def _inbox(connection: sqlite3.Connection, run_id: RunId) -> MappingProxyType[str, InboxMessage]:
     rows = connection.execute(_SELECT_INBOX, (run_id,)).fetchall()
     return MappingProxyType({row[0]: InboxMessage(*row[1:]) for row in rows})
 
 
-def _find(connection: sqlite3.Connection, run_id: str) -> Head | None:
+def _find(connection: sqlite3.Connection, run_id: RunId) -> Head | None:
     row = connection.execute(_SELECT, (run_id,)).fetchone()
     return None if row is None else _head(connection, row)
 
 
-def _update(connection: sqlite3.Connection, sql: str, values: Row, run_id: str) -> Written:
+def _update(connection: sqlite3.Connection, sql: str, values: Row, run_id: RunId) -> Written:
     row = connection.execute(sql, values).fetchone()
     return Refused(_find(connection, run_id)) if row is None else Done(_head(connection, row))
 
 
 def _put_message(
-    connection: sqlite3.Connection, run_id: str, message_id: str, message: InboxMessage
+    connection: sqlite3.Connection, run_id: RunId, message_id: str, message: InboxMessage
 ) -> None:
     values = (
         run_id,
@@ -382,6 +393,6 @@ def _put_message(
     connection.execute(_PUT_MESSAGE, values)
 
 
-def _put_blobs(connection: sqlite3.Connection, run_id: str, blobs: Sequence[Blob]) -> None:
+def _put_blobs(connection: sqlite3.Connection, run_id: RunId, blobs: Sequence[Blob]) -> None:
     for blob in blobs:
         connection.execute(_PUT_BLOB, (run_id, blob.name, blob.data))

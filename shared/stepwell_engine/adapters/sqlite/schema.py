@@ -60,7 +60,7 @@ SCHEMA: Final = (
         PRIMARY KEY (run_id, id)
     ) STRICT
     """,
-    # Keys that mail was delivered with, and when first; they outlive the mail.
+    # Keys that messages were delivered with, and when first; they outlive the messages.
     """
     CREATE TABLE deliveries (
         run_id TEXT NOT NULL,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from stepwell_engine.adapters.sqlite.database import Database, Row
+from stepwell_engine.core.values.units import EpochMs, ProjectRef, WorkflowName
 from stepwell_engine.errors import NewerFormat
 from stepwell_engine.limits import FORMAT
 from stepwell_engine.ports import Published
@@ -38,7 +39,12 @@ class SqliteVersions:
         self._database = database
 
     def publish(
-        self, project: str, workflow: str, document: bytes, enabled: bool, now: int
+        self,
+        project: ProjectRef,
+        workflow: WorkflowName,
+        document: bytes,
+        enabled: bool,
+        now: EpochMs,
     ) -> Published:
         """Store version max + 1."""
         values = (project, workflow, enabled, now, document, FORMAT, project, workflow)
@@ -49,24 +55,24 @@ class SqliteVersions:
 
         return self._database.write(operation)
 
-    def get(self, project: str, workflow: str, version: int) -> Published | None:
+    def get(self, project: ProjectRef, workflow: WorkflowName, version: int) -> Published | None:
         """One version, or None."""
         return self._published(_GET, (project, workflow, version))
 
-    def newest(self, project: str, workflow: str) -> Published | None:
+    def newest(self, project: ProjectRef, workflow: WorkflowName) -> Published | None:
         """The highest version, or None."""
         return self._published(_NEWEST, (project, workflow))
 
-    def newest_enabled(self, project: str, workflow: str) -> Published | None:
+    def newest_enabled(self, project: ProjectRef, workflow: WorkflowName) -> Published | None:
         """The highest enabled version, or None."""
         return self._published(_NEWEST_ENABLED, (project, workflow))
 
-    def list(self, project: str, after: str | None, limit: int) -> Sequence[Published]:
+    def list(self, project: ProjectRef, after: str | None, limit: int) -> Sequence[Published]:
         """The newest version of each workflow, by name."""
         rows = self._database.rows(_LIST, (project, project, after or "", limit))
         return [_published(row) for row in rows]
 
-    def set_enabled(self, project: str, workflow: str, enabled: bool) -> bool:
+    def set_enabled(self, project: ProjectRef, workflow: WorkflowName, enabled: bool) -> bool:
         """Set the flag on every version; NewerFormat, and nothing set, if one is not ours."""
 
         def operation(connection: sqlite3.Connection) -> bool:

@@ -12,6 +12,7 @@ from stepwell_engine.adapters.aws_clients import ERRORS, Clients, message_of
 from stepwell_engine.adapters.process.counters import Counters
 from stepwell_engine.core.values import subject as subjects
 from stepwell_engine.core.values.subject import Subject
+from stepwell_engine.core.values.units import Ms
 from stepwell_engine.limits import MAX_HINT_DELAY, SECOND
 
 BATCH: Final = 10  # messages of one request
@@ -30,7 +31,7 @@ class SqsDispatcher:
         self._queue_url = queue_url
         self._counters = counters
 
-    def hint(self, subject: Subject, delay: int = 0) -> None:
+    def hint(self, subject: Subject, delay: Ms = 0) -> None:
         """Send a hint. ValueError for a delay outside 0 to MAX_HINT_DELAY."""
         message = _message(subject, delay)
         try:
@@ -56,7 +57,7 @@ class SqsBatches:
         self._counters = counters
         self._held: list[dict[str, Any]] = []
 
-    def hint(self, subject: Subject, delay: int = 0) -> None:
+    def hint(self, subject: Subject, delay: Ms = 0) -> None:
         """Send a hint with nine others. ValueError for a delay outside 0 to MAX_HINT_DELAY."""
         self._held.append(_message(subject, delay))
         if len(self._held) == BATCH:
@@ -84,7 +85,7 @@ class SqsBatches:
             self._counters.add("HintsSent", len(held) - lost)
 
 
-def _message(subject: Subject, delay: int) -> dict[str, Any]:
+def _message(subject: Subject, delay: Ms) -> dict[str, Any]:
     if not 0 <= delay <= MAX_HINT_DELAY:
         raise ValueError(f"a hint's delay must be 0 to {MAX_HINT_DELAY} ms, not {delay}")
     message: dict[str, Any] = {

@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn
 
 from stepwell_engine.adapters.aws_clients import ERRORS, Clients, code_of, message_of
 from stepwell_engine.core.values import jsonvalue
+from stepwell_engine.core.values.units import EpochMs, Ms, ProjectRef
 from stepwell_engine.errors import (
     CannotList,
     QueueNameInUse,
@@ -52,7 +53,7 @@ class SqsQueues:
         self._base = hints_url.rpartition("/")[0]
         self._prefix = prefix
 
-    def create(self, project: str, queue: str, visibility: int, max_receives: int) -> None:
+    def create(self, project: ProjectRef, queue: str, visibility: Ms, max_receives: int) -> None:
         """Create a queue and its archive, or change its settings; messages stay."""
         name, archive = self._names(project, queue)
         _check_length(name, archive)
@@ -72,7 +73,7 @@ class SqsQueues:
             },
         )
 
-    def drop(self, project: str, queue: str) -> None:
+    def drop(self, project: ProjectRef, queue: str) -> None:
         """Delete a queue with its archive, the archive first: so it can be done again."""
         name, archive = self._names(project, queue)
         for one in (archive, name):
@@ -82,7 +83,7 @@ class SqsQueues:
                 if one == name:
                     raise
 
-    def send(self, project: str, queue: str, body: bytes, now: int) -> str:  # noqa: ARG002
+    def send(self, project: ProjectRef, queue: str, body: bytes, now: EpochMs) -> str:  # noqa: ARG002
         """Append a message; the id that SQS gives it."""
         name, _ = self._names(project, queue)
         text = body.decode().translate(_ESCAPED)
@@ -90,7 +91,9 @@ class SqsQueues:
         message_id: str = answer["MessageId"]
         return message_id
 
-    def receive(self, project: str, queue: str, limit: int, now: int) -> Sequence[Message]:
+    def receive(
+        self, project: ProjectRef, queue: str, limit: int, now: EpochMs
+    ) -> Sequence[Message]:
         """Take up to `limit` visible messages."""
         name, _ = self._names(project, queue)
         visibility = int(self._attributes(name, "VisibilityTimeout")["VisibilityTimeout"]) * SECOND
@@ -113,7 +116,7 @@ class SqsQueues:
             for one in answer.get("Messages", ())
         ]
 
-    def remove(self, project: str, queue: str, receipt: str) -> bool:
+    def remove(self, project: ProjectRef, queue: str, receipt: str) -> bool:
         """Delete a received message; False for what is no receipt of the queue."""
         name, _ = self._names(project, queue)
         try:
@@ -124,7 +127,7 @@ class SqsQueues:
 
     def peek(
         self,
-        project: str,
+        project: ProjectRef,
         queue: str,
         after: int | str | None,  # noqa: ARG002
         limit: int,  # noqa: ARG002
@@ -138,7 +141,7 @@ class SqsQueues:
             f"many there are in the attributes of the queue {archive if archived else name}",
         )
 
-    def _names(self, project: str, queue: str) -> tuple[str, str]:
+    def _names(self, project: ProjectRef, queue: str) -> tuple[str, str]:
         """The names on SQS of a queue and of its archive.
 
         A queue's own name has no dash and no capital, so no two are called the same.

@@ -10,6 +10,7 @@ from typing import Final, assert_never
 
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.core.values.excerpt import excerpt
+from stepwell_engine.core.values.units import ProjectRef, RunId
 
 _PROJECT: Final = "p"
 _LONGEST: Final = 200  # characters of an id; our own are much shorter
@@ -27,10 +28,10 @@ class Subject:
 
     kind: SubjectKind
     id: str
-    project: str
+    project: ProjectRef
 
 
-def about_run(run_id: str, project: str) -> Subject:
+def about_run(run_id: RunId, project: ProjectRef) -> Subject:
     """A run: somebody should advance it."""
     return Subject(SubjectKind.RUN, run_id, project)
 

@@ -10,6 +10,7 @@ from stepwell_engine.core.declared.fields import RESERVED_WORKFLOW_NAMES, WORKFL
 from stepwell_engine.core.declared.validate import Violation, build, check, map_secrets
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.core.values.excerpt import excerpt
+from stepwell_engine.core.values.units import ProjectRef, WorkflowName
 from stepwell_engine.errors import NewerFormat, Problem
 from stepwell_engine.ports import Clock, Published, Secrets, Versions
 from stepwell_engine.service.paging import listing, page, text_position
@@ -28,7 +29,7 @@ class Workflows:
         # Versions are immutable, so nothing in here ever goes stale. Errors are not kept.
         self._cached = lru_cache(maxsize=_CACHED_DEFINITIONS)(self._read)
 
-    def publish(self, project: str, name: str, body: Any) -> Published:
+    def publish(self, project: ProjectRef, name: WorkflowName, body: Any) -> Published:
         """Store the next version of a workflow, its secrets sealed.
 
         `body` is `{"enabled"?: bool, "steps": […]}`. Problem: `invalid_request` for the name,
@@ -41,7 +42,7 @@ class Workflows:
         document = jsonvalue.encode(sealed)
         return self._versions.publish(project, name, document, enabled, self._clock.now())
 
-    def validate_only(self, _project: str, name: str, body: Any) -> None:
+    def validate_only(self, _project: ProjectRef, name: WorkflowName, body: Any) -> None:
         """Check what `publish` checks, and store nothing."""
         violation = WORKFLOW_NAME.violation("the workflow's name", name)
         if violation is None and name in RESERVED_WORKFLOW_NAMES:
@@ -53,14 +54,14 @@ class Workflows:
         if violations:
             raise _invalid(violations)
 
-    def newest(self, project: str, name: str) -> Published:
+    def newest(self, project: ProjectRef, name: WorkflowName) -> Published:
         """The highest version, enabled or not. Problem `not_found`."""
         found = self._versions.newest(project, name)
         if found is None:
             raise _unknown(name)
         return _readable(found)
 
-    def version(self, project: str, name: str, version: int) -> Published:
+    def version(self, project: ProjectRef, name: WorkflowName, version: int) -> Published:
         """One version. Problem `not_found`."""
         found = self._versions.get(project, name, version)
         if found is None:
@@ -70,7 +71,7 @@ class Workflows:
         return _readable(found)
 
     def list(
-        self, project: str, given: str | None, limit: int
+        self, project: ProjectRef, given: str | None, limit: int
     ) -> tuple[Sequence[Published], str | None]:
         """The newest version of each workflow, by name, and the cursor of the next page."""
         of = listing("workflows", project)
@@ -78,12 +79,12 @@ class Workflows:
         shown, following = page(of, found, limit, lambda one: one.workflow)
         return [_readable(one) for one in shown], following
 
-    def set_enabled(self, project: str, name: str, enabled: bool) -> None:
+    def set_enabled(self, project: ProjectRef, name: WorkflowName, enabled: bool) -> None:
         """Set the flag on every version. Problem `not_found`."""
         if not self._versions.set_enabled(project, name, enabled):
             raise _unknown(name)
 
-    def enabled(self, project: str, workflow: str) -> int:
+    def enabled(self, project: ProjectRef, workflow: WorkflowName) -> int:
         """The version that a start resolves to. Problem: `not_found`, `workflow_disabled`."""
         found = self._versions.newest_enabled(project, workflow)
         if found is not None:
@@ -94,14 +95,14 @@ class Workflows:
             f'no version of workflow "{workflow}" is enabled: enable it, or publish a new version',
         )
 
-    def load(self, project: str, workflow: str, version: int) -> Definition:
+    def load(self, project: ProjectRef, workflow: WorkflowName, version: int) -> Definition:
         """The definition a run is pinned to.
 
         Problem `not_found`; NewerFormat; ValueError if what is stored is no definition.
         """
         return self._cached(project, workflow, version)
 
-    def _read(self, project: str, workflow: str, version: int) -> Definition:
+    def _read(self, project: ProjectRef, workflow: WorkflowName, version: int) -> Definition:
         published = self.version(project, workflow, version)
         try:
             document = jsonvalue.decode(published.document)
@@ -119,7 +120,7 @@ def _readable(published: Published) -> Published:
     return published
 
 
-def _unknown(name: str) -> Problem:
+def _unknown(name: WorkflowName) -> Problem:
     return Problem("not_found", f"there is no workflow {excerpt(name)}")
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from stepwell_engine.core.values.excerpt import excerpt
+from stepwell_engine.core.values.units import EpochMs, ProjectRef
 from stepwell_engine.errors import Problem
 from stepwell_engine.ports import Clock, Grant, Grants, Ids, Project, Projects
 
@@ -50,7 +51,7 @@ class Actor:
 
     organization: str
     role: Role | None
-    project: str | None = None
+    project: ProjectRef | None = None
 
 
 class Identity:
@@ -75,7 +76,7 @@ class Identity:
         role = Role(grant.role) if grant.kind == "session" and grant.role else None
         return Actor(grant.organization, role, grant.project)
 
-    def authorize(self, actor: Actor, permission: Permission, ref: str) -> None:
+    def authorize(self, actor: Actor, permission: Permission, ref: ProjectRef) -> None:
         """Check that the actor may do this in the project.
 
         Problem `forbidden`; `not_found` for a project of another organization, or none.
@@ -96,7 +97,7 @@ class Identity:
                 f"does not have (roles that do: {needed})",
             )
 
-    def mint_session(self, organization: str, role: Role, expires_at: int | None = None) -> str:
+    def mint_session(self, organization: str, role: Role, expires_at: EpochMs | None = None) -> str:
         """A new session token of a member, shown this once: only its hash is kept."""
         token = "swt_" + "".join(self._ids.token() for _ in range(_TOKEN_PARTS))
         self._grants.put(
@@ -110,7 +111,7 @@ class Identity:
         )
         return token
 
-    def create_project(self, organization: str, ref: str) -> Project:
+    def create_project(self, organization: str, ref: ProjectRef) -> Project:
         """A project; the same again changes nothing.
 
         Problem `invalid_request` for a malformed name, `conflict` for another organization's ref.

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from stepwell_engine import limits
 from stepwell_engine.core.values.excerpt import excerpt
+from stepwell_engine.core.values.units import ProjectRef
 from stepwell_engine.errors import Problem, QueueNotFound
 from stepwell_engine.ports import Clock, Message, Queues
 from stepwell_engine.service.paging import any_position, foreign, from_url, listing, page, to_url
@@ -23,7 +24,7 @@ class QueueMessages:
         self._clock = clock
 
     def list(
-        self, project: str, queue: str, given: str | None, limit: int, archived: bool
+        self, project: ProjectRef, queue: str, given: str | None, limit: int, archived: bool
     ) -> tuple[Sequence[Message], str | None]:
         """Messages in order, without receiving them, and the cursor of the next page.
 
@@ -40,7 +41,7 @@ class QueueMessages:
             raise foreign() from None
         return page(of, found, limit, lambda one: one.id, lambda one: len(one.body))
 
-    def send(self, project: str, queue: str, body: bytes) -> int | str:
+    def send(self, project: ProjectRef, queue: str, body: bytes) -> int | str:
         """Append a message, compact JSON; its id. Problem `payload_too_large`."""
         if len(body) > limits.MAX_MESSAGE:
             raise Problem(
@@ -52,7 +53,7 @@ class QueueMessages:
         except QueueNotFound:
             raise _unknown(queue) from None
 
-    def receive(self, project: str, queue: str, limit: int) -> Sequence[Message]:
+    def receive(self, project: ProjectRef, queue: str, limit: int) -> Sequence[Message]:
         """Take up to `limit` messages, hidden from others for the visibility timeout."""
         try:
             taken = self._queues.receive(project, queue, limit, self._clock.now())
@@ -61,7 +62,7 @@ class QueueMessages:
         name = _receipts(project, queue)
         return [replace(one, receipt=to_url(name + one.receipt)) for one in taken]
 
-    def delete(self, project: str, queue: str, receipt: str) -> None:
+    def delete(self, project: ProjectRef, queue: str, receipt: str) -> None:
         """Delete a received message. Problem `not_found` if the receipt is not its newest."""
         name = _receipts(project, queue)
         try:
@@ -82,7 +83,7 @@ class QueueMessages:
             )
 
 
-def _receipts(project: str, queue: str) -> str:
+def _receipts(project: ProjectRef, queue: str) -> str:
     return listing("receipts", project, queue)
 
 

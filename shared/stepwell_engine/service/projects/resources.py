@@ -11,6 +11,7 @@ from stepwell_engine import limits
 from stepwell_engine.core.declared.fields import FUNCTION_NAME, QUEUE_NAME, URL, Name
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.core.values.excerpt import excerpt
+from stepwell_engine.core.values.units import ProjectRef, Seconds
 from stepwell_engine.errors import Problem, QueueNotFound
 from stepwell_engine.ports import Clock, Queues, Resource, Resources, Secrets
 from stepwell_engine.service.paging import listing, page, text_position
@@ -61,9 +62,9 @@ class ResourceRegistry:
 
     def put_queue(
         self,
-        project: str,
+        project: ProjectRef,
         name: str,
-        visibility_timeout: int = limits.DEFAULT_VISIBILITY,
+        visibility_timeout: Seconds = limits.DEFAULT_VISIBILITY,
         max_receives: int = limits.DEFAULT_RECEIVES,
     ) -> Resource:
         """Create a queue, or change its settings; its messages stay. Seconds.
@@ -83,7 +84,7 @@ class ResourceRegistry:
         config = {"visibility_timeout": visibility_timeout, "max_receives": max_receives}
         return self._put(project, QUEUE, name, config)
 
-    def put_function(self, project: str, name: str, target: Mapping[str, Any]) -> Resource:
+    def put_function(self, project: ProjectRef, name: str, target: Mapping[str, Any]) -> Resource:
         """Register a function. `target` is exactly one of `{"url": "https://…"}`,
         `{"lambda": "arn:…"}`, `{"command": ["program", …]}`, `{"python": "module:callable"}`.
         Problem `invalid_request`.
@@ -105,7 +106,7 @@ class ResourceRegistry:
         return self._put(project, FUNCTION, name, {kind: value})
 
     def put_database(
-        self, project: str, dsn: str | None = None, cluster: Mapping[str, str] | None = None
+        self, project: ProjectRef, dsn: str | None = None, cluster: Mapping[str, str] | None = None
     ) -> Resource:
         """Set the project's database: a PostgreSQL by DSN, kept sealed; an Aurora cluster by its
         RDS Data API, `{"cluster": "arn:…", "secret": "arn:…", "database"?: name}`; or, with
@@ -136,7 +137,7 @@ class ResourceRegistry:
         """What to say of a database here."""
         return " or ".join(text for kind, text in _RIGHT.items() if kind in self._database_kinds)
 
-    def get(self, project: str, kind: str, name: str) -> Resource:
+    def get(self, project: ProjectRef, kind: str, name: str) -> Resource:
         """One resource. Problem `not_found`."""
         found = self._resources.get(project, kind, name)
         if found is None:
@@ -144,14 +145,14 @@ class ResourceRegistry:
         return found
 
     def list(
-        self, project: str, kind: str, given: str | None, limit: int
+        self, project: ProjectRef, kind: str, given: str | None, limit: int
     ) -> tuple[Sequence[Resource], str | None]:
         """The resources of a kind by name, and the cursor of the next page."""
         of = listing(kind, project)
         found = self._resources.list(project, kind, text_position(of, given), limit + 1)
         return page(of, found, limit, lambda one: one.name)
 
-    def drop(self, project: str, kind: str, name: str) -> None:
+    def drop(self, project: ProjectRef, kind: str, name: str) -> None:
         """Delete a resource; a queue goes with its messages. Problem `not_found`."""
         self.get(project, kind, name)
         if kind == QUEUE:
@@ -162,7 +163,7 @@ class ResourceRegistry:
 
     def _put(
         self,
-        project: str,
+        project: ProjectRef,
         kind: str,
         name: str,
         config: Mapping[str, Any],

@@ -11,6 +11,7 @@ from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.core.values.subject import about_run
+from stepwell_engine.core.values.units import EpochMs, ProjectRef, RunId, WorkflowName
 from stepwell_engine.errors import Problem, Unavailable
 from stepwell_engine.ports import Clock, Delivered, Dispatcher, Done, Ids, Runs
 from stepwell_engine.service.retry_unavailable import retry_unavailable
@@ -22,12 +23,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A signal that a run has or had in its mailbox. `created_at`: when it came first."""
+    """A signal that a run has or had in its inbox. `created_at`: when it came first."""
 
     id: str
-    run_id: str
+    run_id: RunId
     name: str
-    created_at: int
+    created_at: EpochMs
 
 
 class Controls:
@@ -42,7 +43,9 @@ class Controls:
         self._clock = clock
         self._ids = ids
 
-    def cancel(self, project: str, workflow: str, run_id: str, cascade: bool = False) -> Head:
+    def cancel(
+        self, project: ProjectRef, workflow: WorkflowName, run_id: RunId, cascade: bool = False
+    ) -> Head:
         """Cancel a live run, and with `cascade` the child runs that it waits for.
 
         Problem: not_found, run_finished.
@@ -58,7 +61,7 @@ class Controls:
                 log.warning("run %s: its children are still to be cancelled", run_id)
         return head
 
-    def _cancel(self, run_id: str, cascade: bool) -> Head:
+    def _cancel(self, run_id: RunId, cascade: bool) -> Head:
         tries = 0
 
         def once() -> Head:
@@ -79,14 +82,14 @@ class Controls:
 
     def signal(
         self,
-        project: str,
-        workflow: str,
-        run_id: str,
+        project: ProjectRef,
+        workflow: WorkflowName,
+        run_id: RunId,
         name: str,
         payload: bytes,
         idempotency_key: str | None = None,
     ) -> Signal:
-        """Put a signal into a run's mailbox, once for a name and an idempotency key.
+        """Put a signal into a run's inbox, once for a name and an idempotency key.
 
         `payload`: compact JSON.
 
@@ -119,14 +122,14 @@ class Controls:
             "the most a run may have",
         )
 
-    def _find(self, project: str, workflow: str, run_id: str) -> Head:
+    def _find(self, project: ProjectRef, workflow: WorkflowName, run_id: RunId) -> Head:
         head = retry_unavailable(self._clock, lambda: self._runs.get(run_id))
         if head is None or head.project != project or head.workflow != workflow:
             raise Problem("not_found", f'there is no run "{run_id}" of workflow "{workflow}"')
         return head
 
 
-def _keyed_id(run_id: str, key: str) -> str:
+def _keyed_id(run_id: RunId, key: str) -> str:
     """The same id for the same name and key: a UUIDv8, made of a hash."""
     digest = hashlib.sha256(f"{run_id}:{key}".encode()).hexdigest()
     return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"

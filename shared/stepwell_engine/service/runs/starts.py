@@ -6,6 +6,7 @@ from typing import Protocol
 from stepwell_engine import limits
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.values.subject import about_run
+from stepwell_engine.core.values.units import ProjectRef, WorkflowName
 from stepwell_engine.errors import Problem
 from stepwell_engine.ports import Clock, Dispatcher, Done, Ids, Runs
 from stepwell_engine.service.retry_unavailable import retry_unavailable
@@ -14,7 +15,7 @@ from stepwell_engine.service.retry_unavailable import retry_unavailable
 class EnabledVersions(Protocol):
     """Which version a start resolves to."""
 
-    def enabled(self, project: str, workflow: str) -> int:
+    def enabled(self, project: ProjectRef, workflow: WorkflowName) -> int:
         """The highest enabled version. Problem `not_found` or `workflow_disabled`."""
         ...
 
@@ -46,8 +47,8 @@ class Starts:
 
     def start(
         self,
-        project: str,
-        workflow: str,
+        project: ProjectRef,
+        workflow: WorkflowName,
         input: bytes,  # noqa: A002  the product's word
         idempotency_key: str | None = None,
         test: bool = False,

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Final
 
 from stepwell_engine import limits
+from stepwell_engine.core.values.units import Ms
 from stepwell_engine.ports import Clock, Dispatcher, Runs
 from stepwell_engine.service.retry_unavailable import retry_unavailable
 
@@ -18,21 +19,21 @@ class Swept:
     """
 
     hints: int
-    overdue: int
+    overdue: Ms
     cursor: str | None
 
 
 class Sweep:
     """Reads the truth (`wake_at`) and sends hints. A stale or missed read only delays one."""
 
-    def __init__(self, runs: Runs, dispatcher: Dispatcher, clock: Clock, look_ahead: int) -> None:
+    def __init__(self, runs: Runs, dispatcher: Dispatcher, clock: Clock, look_ahead: Ms) -> None:
         """`look_ahead` in ms: the tick's period and how late a tick may come."""
         self._runs = runs
         self._dispatcher = dispatcher
         self._clock = clock
         self._look_ahead = look_ahead
 
-    def tick(self, cursor: str | None = None, budget: int | None = None) -> Swept:
+    def tick(self, cursor: str | None = None, budget: Ms | None = None) -> Swept:
         """Send the hints, page by page, from the cursor of an earlier tick on.
 
         There is no lower bound: what is overdue is found again. No page is begun after `budget`
