@@ -57,7 +57,7 @@ def test_a_queue_that_is_not_registered_is_an_unknown_resource(queues: MemoryQue
 def test_a_queue_that_is_gone_is_an_unknown_resource(
     runner: EnqueueRunner, queues: MemoryQueues
 ) -> None:
-    queues.drop("shop", "emails")
+    queues.delete("shop", "emails")
     assert runner.run(attempt(Kind.ENQUEUE, "emails")) == UNKNOWN
 
 

@@ -143,14 +143,14 @@ def test_receipts_are_safe_in_a_path(queue: Home, monkeypatch: pytest.MonkeyPatc
     odd = "AQEB/wJ+n==?#%2F"
     removed: list[str] = []
 
-    def remove(project: str, queue: str, receipt: str) -> bool:
+    def delete_message(project: str, queue: str, receipt: str) -> bool:
         removed.append(receipt)
         return True
 
     queue.call("POST", MESSAGES, {"body": 1})
     (message,) = queue.queues.receive("demo", "emails", 1, queue.clock.now())
     monkeypatch.setattr(queue.queues, "receive", lambda *_: [replace(message, receipt=odd)])
-    monkeypatch.setattr(queue.queues, "remove", remove)
+    monkeypatch.setattr(queue.queues, "delete_message", delete_message)
     (shown,) = receive(queue)
     assert queue.call("DELETE", f"{MESSAGES}/{shown['receipt']}").status == 204
     assert removed == [odd]

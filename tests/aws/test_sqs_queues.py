@@ -103,7 +103,7 @@ def test_a_message_comes_back_as_the_json_it_was(plain: SqsQueues) -> None:
     assert (message.id, json.loads(message.body)) == (sent, json.loads(body))
     assert "\ufffe" not in waiting(f"{PREFIX}shop-orders")[0].body
     assert (message.receives, message.visible_at) == (1, NOW + 30_000)
-    assert plain.remove("shop", "orders", message.receipt)
+    assert plain.delete_message("shop", "orders", message.receipt)
     assert list(plain.receive("shop", "orders", 10, NOW)) == []
 
 
@@ -137,7 +137,7 @@ def test_a_name_that_sqs_has_room_for_is_taken_and_one_longer_refused(queues: Sq
 def test_an_archive_whose_queue_is_gone_is_deleted_too(plain: SqsQueues) -> None:
     clients().get("sqs", attempts=1).delete_queue(QueueUrl=plain._url(f"{PREFIX}shop-orders"))
     with pytest.raises(QueueNotFound):
-        plain.drop("shop", "orders")
+        plain.delete("shop", "orders")
     assert not [name for name in sqs_backend().queues if "orders" in name]
 
 

@@ -1,4 +1,4 @@
-"""Delivering mail: what wakes a run, what is refused, how much a mailbox holds."""
+"""Delivering messages: what wakes a run, what is refused, how much an inbox holds."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A run that has ended owes its parent the news until it is paid."""
+"""A run that has ended keeps that its parent is to be notified until that is done."""
 
 from dataclasses import replace
 

@@ -13,11 +13,13 @@ MAX_RECEIVES = 3
 
 Call = Callable[[Queues, str, str], object]
 CALLS: dict[str, Call] = {
-    "drop": lambda queues, project, name: queues.drop(project, name),
+    "delete": lambda queues, project, name: queues.delete(project, name),
     "send": lambda queues, project, name: queues.send(project, name, b"x", NOW),
     "receive": lambda queues, project, name: queues.receive(project, name, 1, NOW),
-    "remove": lambda queues, project, name: queues.remove(project, name, "1.1"),
-    "remove nonsense": lambda queues, project, name: queues.remove(project, name, "nonsense"),
+    "delete a message": lambda queues, project, name: queues.delete_message(project, name, "1.1"),
+    "delete nonsense": lambda queues, project, name: queues.delete_message(
+        project, name, "nonsense"
+    ),
     "peek": lambda queues, project, name: queues.peek(project, name, None, 1, False),
     "peek at the archive": lambda queues, project, name: queues.peek(project, name, None, 1, True),
 }
@@ -99,15 +101,15 @@ def test_a_message_that_comes_back_keeps_its_place(queue: Queues) -> None:
 def test_a_removed_message_does_not_come_back(queue: Queues) -> None:
     send(queue, b"a", b"b")
     first, _ = receive(queue)
-    assert queue.remove("shop", "orders", first.receipt)
+    assert queue.delete_message("shop", "orders", first.receipt)
     assert waiting(queue) == [b"b"]
-    assert not queue.remove("shop", "orders", first.receipt)
+    assert not queue.delete_message("shop", "orders", first.receipt)
 
 
 def test_a_receipt_removes_after_its_timeout_too_if_nobody_received_since(queue: Queues) -> None:
     send(queue, b"a")
     (message,) = receive(queue)
-    assert queue.remove("shop", "orders", message.receipt)
+    assert queue.delete_message("shop", "orders", message.receipt)
     assert list(receive(queue, NOW + VISIBILITY)) == []
 
 
@@ -115,23 +117,23 @@ def test_a_late_receipt_does_not_remove(queue: Queues) -> None:
     send(queue, b"a")
     (first,) = receive(queue)
     (second,) = receive(queue, NOW + VISIBILITY)
-    assert not queue.remove("shop", "orders", first.receipt)
+    assert not queue.delete_message("shop", "orders", first.receipt)
     assert waiting(queue) == [b"a"]
-    assert queue.remove("shop", "orders", second.receipt)
+    assert queue.delete_message("shop", "orders", second.receipt)
 
 
 @pytest.mark.parametrize("receipt", ["", "1", "1.0", ".", "1.1.1", "x", "9" * 40 + ".1", "-1.1"])
 def test_what_is_no_receipt_removes_nothing(queue: Queues, receipt: str) -> None:
     send(queue, b"a")
     receive(queue)
-    assert not queue.remove("shop", "orders", receipt)
+    assert not queue.delete_message("shop", "orders", receipt)
     assert waiting(queue) == [b"a"]
 
 
 def test_a_message_that_was_not_received_has_no_receipt_to_guess(queue: Queues) -> None:
     send(queue, b"a")
     for receipt in ("", "1.0", "1.1"):
-        assert not queue.remove("shop", "orders", receipt)
+        assert not queue.delete_message("shop", "orders", receipt)
     assert waiting(queue) == [b"a"]
 
 
@@ -145,7 +147,7 @@ def test_a_message_received_too_often_moves_to_the_archive(queue: Queues) -> Non
     assert (waiting(queue), archived(queue)) == ([], [b"a"])
     (kept,) = queue.peek("shop", "orders", None, 10, True)
     assert (kept.id, kept.receives, kept.sent_at) == (numbers[0], MAX_RECEIVES, NOW)
-    assert not queue.remove("shop", "orders", message.receipt)
+    assert not queue.delete_message("shop", "orders", message.receipt)
 
 
 def test_archived_messages_do_not_stand_in_the_way_of_others(queue: Queues) -> None:
@@ -185,9 +187,9 @@ def test_one_receive_gives_a_message_once_even_without_a_timeout(queue: Queues) 
 def test_ids_rise_and_are_never_used_again(queue: Queues) -> None:
     first, second = send(queue, b"a", b"b")
     for message in receive(queue):
-        queue.remove("shop", "orders", message.receipt)
+        queue.delete_message("shop", "orders", message.receipt)
     (third,) = send(queue, b"c")
-    queue.drop("shop", "orders")
+    queue.delete("shop", "orders")
     queue.create("shop", "orders", VISIBILITY, MAX_RECEIVES)
     (fourth,) = send(queue, b"d")
     assert len({first, second, third, fourth}) == 4
@@ -199,9 +201,9 @@ def test_a_dropped_queue_takes_everything_with_it(queue: Queues) -> None:
     receive(queue, limit=1)
     receive(queue, limit=1)
     assert archived(queue) == [b"a"]
-    queue.drop("shop", "orders")
+    queue.delete("shop", "orders")
     with pytest.raises(QueueNotFound):
-        queue.drop("shop", "orders")
+        queue.delete("shop", "orders")
     queue.create("shop", "orders", VISIBILITY, MAX_RECEIVES)
     assert waiting(queue) == archived(queue) == []
 
@@ -209,11 +211,11 @@ def test_a_dropped_queue_takes_everything_with_it(queue: Queues) -> None:
 def test_a_receipt_of_a_dropped_queue_does_not_remove(queue: Queues) -> None:
     send(queue, b"a")
     (old,) = receive(queue)
-    queue.drop("shop", "orders")
+    queue.delete("shop", "orders")
     queue.create("shop", "orders", VISIBILITY, MAX_RECEIVES)
     send(queue, b"b")
     receive(queue)
-    assert not queue.remove("shop", "orders", old.receipt)
+    assert not queue.delete_message("shop", "orders", old.receipt)
     assert waiting(queue) == [b"b"]
 
 
@@ -225,7 +227,7 @@ def test_queues_do_not_mix(queue: Queues) -> None:
     (mine,) = receive(queue)
     assert mine.body == b"a"
     assert list(queue.receive("shop", "emails", 10, NOW)) == []
-    queue.drop("bank", "orders")
+    queue.delete("bank", "orders")
     assert waiting(queue) == [b"a"]
 
 

@@ -198,7 +198,7 @@ def test_every_message_is_received_by_one_of_many(shared: Home) -> None:
         taken: list[int | str] = []
         while messages := shared.queues.receive("shop", "orders", 2, NOW):
             for message in messages:
-                assert shared.queues.remove("shop", "orders", message.receipt)
+                assert shared.queues.delete_message("shop", "orders", message.receipt)
                 taken.append(message.id)
         return taken
 

@@ -140,7 +140,7 @@ def check_read(path: Path, head: Head) -> None:
     assert again == Delivered(head, SIGNAL.at)
     (message,) = home.queues.peek("shop", "orders", None, 10, False)
     assert (message.body, message.receives) == (b'{"order":18}', 1)
-    assert home.queues.remove("shop", "orders", "1.1")
+    assert home.queues.delete_message("shop", "orders", "1.1")
     assert home.queues.send("shop", "orders", b"x", 0) == 2
     assert home.versions.newest_enabled("shop", "order") == Published(
         "shop", "order", 1, True, 1_800_000_000_013, b'{"steps":[]}', 1

@@ -105,8 +105,8 @@ def test_a_refused_queue_leaves_nothing_behind(cloud: CloudResources) -> None:
 
 def test_a_deletion_that_was_cut_short_is_finished_by_the_next(cloud: CloudResources) -> None:
     cloud.registry.put_queue("demo", "emails")
-    cloud.queues.drop("demo", "emails")
-    cloud.registry.drop("demo", QUEUE, "emails")
+    cloud.queues.delete("demo", "emails")
+    cloud.registry.delete("demo", QUEUE, "emails")
     assert cloud.stored.get("demo", QUEUE, "emails") is None
 
 

@@ -33,7 +33,7 @@ class Queues(Protocol):
         """
         ...
 
-    def drop(self, project: ProjectRef, queue: str) -> None:
+    def delete(self, project: ProjectRef, queue: str) -> None:
         """Delete a queue with its messages and its archive."""
         ...
 
@@ -47,7 +47,7 @@ class Queues(Protocol):
         """Take up to `limit` visible messages, oldest first; hidden for the visibility timeout."""
         ...
 
-    def remove(self, project: ProjectRef, queue: str, receipt: str) -> bool:
+    def delete_message(self, project: ProjectRef, queue: str, receipt: str) -> bool:
         """Delete a received message; False if the receipt is no longer the newest."""
         ...
 

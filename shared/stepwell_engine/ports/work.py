@@ -75,7 +75,7 @@ class TaskGroup(Protocol):
         ...
 
     def wait(self, ms: Ms | None) -> None:
-        """Until a task has ended that no wait has told of yet, at most `ms` (None: no bound)."""
+        """Until a task has ended that no wait has reported yet, at most `ms` (None: no bound)."""
         ...
 
     def close(self) -> None:

@@ -89,7 +89,7 @@ class InboxAttribute(Attribute[Mapping[str, InboxMessage]]):
     """An inbox: a map from ids to lists of kind, name, time, body, blob.
 
     DynamoDB keeps a map in no order, and clocks differ: beside each message stands its place, the
-    head's revision when it came. Mail without one, of before there were places, comes first.
+    head's revision when it came. A message without one, from before there were places, comes first.
     """
 
     attr_type = MAP
@@ -105,14 +105,14 @@ class InboxAttribute(Attribute[Mapping[str, InboxMessage]]):
     def deserialize(self, value: Mapping[str, Any]) -> dict[str, InboxMessage]:
         """The inbox, oldest message first."""
         places = {key: int(cell["N"]) for key, cell in value.items() if "N" in cell}
-        mails = {key: self._message(cell["L"]) for key, cell in value.items() if "L" in cell}
+        messages = {key: self._message(cell["L"]) for key, cell in value.items() if "L" in cell}
 
         def arrival(entry: tuple[str, InboxMessage]) -> tuple[bool, int, int, str]:
             message_id, message = entry
             place = places.get(self.place_of(message_id))
             return place is not None, place or 0, message.at, message_id
 
-        return dict(sorted(mails.items(), key=arrival))
+        return dict(sorted(messages.items(), key=arrival))
 
     @staticmethod
     def place_of(message_id: str) -> str:

@@ -35,7 +35,7 @@ class MemoryQueues:
             else:
                 found.visibility, found.max_receives = visibility, max_receives
 
-    def drop(self, project: ProjectRef, queue: str) -> None:
+    def delete(self, project: ProjectRef, queue: str) -> None:
         """Delete a queue with everything in it."""
         with self._lock:
             self._find(project, queue)
@@ -75,7 +75,7 @@ class MemoryQueues:
                 taken.append(found.messages[number])
             return taken
 
-    def remove(self, project: ProjectRef, queue: str, receipt: str) -> bool:
+    def delete_message(self, project: ProjectRef, queue: str, receipt: str) -> bool:
         """Delete a received message, by its newest receipt only."""
         with self._lock:
             messages = self._find(project, queue).messages

@@ -28,7 +28,7 @@ class Counters:
 
 
 class CountedStepRunner:
-    """A performer whose attempts are counted: `StepsSucceeded`, `StepsFailed`."""
+    """A step runner whose attempts are counted: `StepsSucceeded`, `StepsFailed`."""
 
     def __init__(self, runner: StepRunner, counters: Counters) -> None:
         self._runner = runner

@@ -1,4 +1,4 @@
-"""Threads that do several acts of one run at once."""
+"""Threads that make several attempts of one run at once."""
 
 import threading
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from stepwell_engine.core.values.units import Ms
 
 
 class ThreadTaskGroup:
-    """The Crew port on threads of its own, made when the first task comes."""
+    """The TaskGroup port on threads of its own, made when the first task comes."""
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
@@ -22,7 +22,7 @@ class ThreadTaskGroup:
         self._pool.submit(self._run, task)
 
     def wait(self, ms: Ms | None) -> None:
-        """Until a task has ended that no wait has told of yet."""
+        """Until a task has ended that no wait has reported yet."""
         self._ended.acquire(timeout=None if ms is None else ms / 1000)
 
     def close(self) -> None:
@@ -38,8 +38,8 @@ class ThreadTaskGroup:
 
 
 class ThreadTaskGroups:
-    """Crews of threads."""
+    """The TaskGroups port."""
 
     def open(self) -> ThreadTaskGroup:
-        """A crew that has no thread yet."""
+        """A group that has no thread yet."""
         return ThreadTaskGroup()

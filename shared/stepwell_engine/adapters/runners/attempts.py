@@ -1,4 +1,4 @@
-"""What all performers share: reading an act, and putting an outcome into words."""
+"""What all step runners share: reading an attempt, and putting an outcome into words."""
 
 import errno
 import os

@@ -8,7 +8,7 @@ from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.ports import Resource, Resources
 
-# What the resource says of the function (URL, ARN, words of a command, module:callable); the act.
+# Takes what the resource says of the function (URL, ARN, command, module:callable) and the attempt.
 Call = Callable[[Any, Attempt], Outcome]
 
 

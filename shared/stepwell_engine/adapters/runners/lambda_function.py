@@ -28,7 +28,7 @@ class LambdaFunctions:
         self._clients = clients
 
     def call(self, arn: str, attempt: Attempt) -> Outcome:
-        """Invoke once, within act.timeout ms; a function that takes longer goes on unheard."""
+        """Invoke once, within attempt.timeout ms; a function that takes longer goes on unheard."""
         client = self._clients.get("lambda", attempts=1, region=arn.split(":")[_REGION])
         what = f'the function "{attempt.target}"'
         try:

@@ -66,7 +66,7 @@ class SqliteQueues:
 
         self._database.write(operation)
 
-    def drop(self, project: ProjectRef, queue: str) -> None:
+    def delete(self, project: ProjectRef, queue: str) -> None:
         """Delete a queue with everything in it."""
 
         def operation(connection: sqlite3.Connection) -> None:
@@ -103,7 +103,7 @@ class SqliteQueues:
         # An empty queue is asked often; it costs no transaction.
         return self._database.write(operation) if self._database.read(anything) else ()
 
-    def remove(self, project: ProjectRef, queue: str, receipt: str) -> bool:
+    def delete_message(self, project: ProjectRef, queue: str, receipt: str) -> bool:
         """Delete a received message, by its newest receipt only."""
         parts = _RECEIPT.fullmatch(receipt)
 

@@ -73,7 +73,7 @@ class SqsQueues:
             },
         )
 
-    def drop(self, project: ProjectRef, queue: str) -> None:
+    def delete(self, project: ProjectRef, queue: str) -> None:
         """Delete a queue with its archive, the archive first: so it can be done again."""
         name, archive = self._names(project, queue)
         for one in (archive, name):
@@ -116,7 +116,7 @@ class SqsQueues:
             for one in answer.get("Messages", ())
         ]
 
-    def remove(self, project: ProjectRef, queue: str, receipt: str) -> bool:
+    def delete_message(self, project: ProjectRef, queue: str, receipt: str) -> bool:
         """Delete a received message; False for what is no receipt of the queue."""
         name, _ = self._names(project, queue)
         try:

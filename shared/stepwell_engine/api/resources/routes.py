@@ -39,7 +39,7 @@ def get_queue(services: Services, ref: str, name: str) -> Reply:
 @ROUTES.add("DELETE", "/queues/<name>", Permission.ADMINISTER, {204: None})
 def delete_queue(services: Services, ref: str, name: str) -> Reply:
     """Delete a queue with its messages and its archive."""
-    services.resources.drop(ref, QUEUE, name)
+    services.resources.delete(ref, QUEUE, name)
     return Reply(204)
 
 
@@ -66,7 +66,7 @@ def get_function(services: Services, ref: str, name: str) -> Reply:
 @ROUTES.add("DELETE", "/functions/<name>", Permission.ADMINISTER, {204: None})
 def delete_function(services: Services, ref: str, name: str) -> Reply:
     """Forget a function."""
-    services.resources.drop(ref, FUNCTION, name)
+    services.resources.delete(ref, FUNCTION, name)
     return Reply(204)
 
 
@@ -97,7 +97,7 @@ def get_database(services: Services, ref: str) -> Reply:
 @ROUTES.add("DELETE", "/database", Permission.ADMINISTER, {204: None})
 def delete_database(services: Services, ref: str) -> Reply:
     """Forget the database of a project; its data is not touched."""
-    services.resources.drop(ref, DATABASE, DATABASE)
+    services.resources.delete(ref, DATABASE, DATABASE)
     return Reply(204)
 
 

@@ -70,7 +70,7 @@ class QueueMessages:
         except ValueError:
             given = ""
         try:
-            removed = given.startswith(name) and self._queues.remove(
+            removed = given.startswith(name) and self._queues.delete_message(
                 project, queue, given.removeprefix(name)
             )
         except QueueNotFound:

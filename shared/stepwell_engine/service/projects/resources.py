@@ -152,13 +152,13 @@ class ResourceRegistry:
         found = self._resources.list(project, kind, text_position(of, given), limit + 1)
         return page(of, found, limit, lambda one: one.name)
 
-    def drop(self, project: ProjectRef, kind: str, name: str) -> None:
+    def delete(self, project: ProjectRef, kind: str, name: str) -> None:
         """Delete a resource; a queue goes with its messages. Problem `not_found`."""
         self.get(project, kind, name)
         if kind == QUEUE:
             # First the queue: as long as the entry is there, this can be done again.
             with suppress(QueueNotFound):
-                self._queues.drop(project, name)
+                self._queues.delete(project, name)
         self._resources.delete(project, kind, name)
 
     def _put(
