@@ -98,6 +98,11 @@ def _files(folder: Path, place: Place, manifest: str) -> Iterator[File]:
     listed = json.loads((folder / manifest).read_text("utf-8"))["files"]
     for file in listed.values():
         for destination in file["destinations"].values():
+            if "assumeRoleArn" in destination:
+                # Its bucket is the account's, not ours to make or to delete.
+                raise DeployError(
+                    f"{folder} was written for the CDK command line: run python -m infra.app first"
+                )
             yield File(
                 source=folder / file["source"]["path"],
                 zipped=file["source"]["packaging"] == "zip",

@@ -19,12 +19,19 @@ DATA: Final = "data"
 BUCKET: Final = "assets-${AWS::AccountId}-${AWS::Region}"
 
 
-def compose(app: cdk.App, installation: Installation, compiler: Compiler | None) -> None:
+def compose(
+    app: cdk.App, installation: Installation, compiler: Compiler | None, bootstrapped: bool = False
+) -> None:
     """Build the stacks data, compute, api and watch, each in a file of its own in the output.
 
-    The code goes uncompiled without a `compiler`.
+    The code goes uncompiled without a `compiler`. `bootstrapped`: the assets go to the bucket that
+    `cdk bootstrap` made, and not to the one that infra.deploy makes.
     """
-    data = _stack(app, installation, DATA)
+
+    def stack(name: str) -> cdk.Stack:
+        return _stack(app, installation, name, bootstrapped)
+
+    data = stack(DATA)
     storage = Storage(data, "Storage", installation)
     cdk.CfnOutput(
         data,
@@ -32,10 +39,10 @@ def compose(app: cdk.App, installation: Installation, compiler: Compiler | None)
         value=storage.control.table_name,
         description="the table that python -m infra.owner writes to",
     )
-    compute_stack = _stack(app, installation, "compute")
+    compute_stack = stack("compute")
     compute = Compute(compute_stack, "Compute", installation, storage, compiler)
 
-    api_stack = _stack(app, installation, "api")
+    api_stack = stack("api")
     api = Api(api_stack, "Api", installation, compute.api)
     cdk.CfnOutput(api_stack, URL, value=str(api.url), description="where the API answers")
 
@@ -53,19 +60,24 @@ def compose(app: cdk.App, installation: Installation, compiler: Compiler | None)
         },
         api=api.http,
     )
-    watch = _stack(app, installation, "watch")
+    watch = stack("watch")
     alarms = Alarms(watch, "Alarms", installation, watched)
     Dashboard(watch, "Dashboard", installation, watched, alarms.all)
 
 
-def _stack(app: cdk.App, installation: Installation, name: str) -> cdk.Stack:
+def _stack(app: cdk.App, installation: Installation, name: str, bootstrapped: bool) -> cdk.Stack:
+    # Without a bootstrapped account the bucket of infra.deploy is the only preparation.
+    synthesizer = (
+        cdk.DefaultStackSynthesizer()
+        if bootstrapped
+        else cdk.CliCredentialsStackSynthesizer(
+            file_assets_bucket_name=f"{installation.name}-{BUCKET}"
+        )
+    )
     return cdk.Stack(
         app,
         f"{installation.name}-{name}",
         description=f"Stepwell, {installation.environment}: {name}",
         tags={"stepwell": installation.environment},
-        # The bucket that infra.deploy makes: an account needs no other preparation.
-        synthesizer=cdk.CliCredentialsStackSynthesizer(
-            file_assets_bucket_name=f"{installation.name}-{BUCKET}"
-        ),
+        synthesizer=synthesizer,
     )

@@ -27,6 +27,7 @@ ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb", "putenv", "
 SETTINGS = PurePosixPath("shared/stepwell_engine/settings")
 # Who else may touch the environment, and why.
 ENVIRONMENT_READERS: dict[PurePosixPath, str] = {
+    PurePosixPath("infra/app.py"): "the CDK command line says there where to write",
     PurePosixPath("tools/bench/start.py"): "a fresh interpreter gets this one's PATH and no more",
 }
 
