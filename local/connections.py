@@ -1,18 +1,20 @@
-"""A client's connection: uvicorn's, but what a client may cost before it has asked is bounded.
+"""uvicorn's HTTP connection, with limits on what a client may cost before its request is complete.
 
-A client has so long for a request and for reading the answer, its head so many bytes, and there
-are so many connections. Whatever is refused before it reaches the app is a problem document.
+The limits are the seconds for a request and for reading the answer, the bytes of the head, and the
+number of open connections. What is refused before it reaches the app is answered with a problem
+document. uvicorn has an option for idle connections only.
 """
 
 import asyncio
 import json
 import re
 import sys
+from http import HTTPStatus
 from typing import Any, Final
 
 import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from stepwell_engine import limits
@@ -51,7 +53,7 @@ class Connection(HttpToolsProtocol):
 
     @property
     def awaited(self) -> tuple[float, float] | None:
-        """Since when the client is waited for, and for how many seconds at most; None: it waits."""
+        """Since when the host waits for the client, and its limit in s; None: the client waits."""
         if self._unread:
             return self._moved, STALL_SECONDS
         if self._refused or self.cycle is None or self.cycle.response_complete:
@@ -61,7 +63,7 @@ class Connection(HttpToolsProtocol):
         return None
 
     def look(self, now: float) -> None:
-        """Close it if the client lets itself be waited for too long. `now`: the loop's time."""
+        """Close the connection if its client takes too long. `now`: the loop's time."""
         unread = self.transport.get_write_buffer_size()
         if unread != self._unread:
             self._unread, self._moved = unread, now
@@ -70,11 +72,11 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """One too many takes the place of the one that is waited for longest, if there is any."""
+        """Beyond the limit close the one that takes longest; if none is idle, refuse this one."""
         super().connection_made(transport)
         if len(self.connections) <= self._most:
             return
-        # Those that are being closed are among them until their turn comes.
+        # Connections that are being closed stay in the set until the loop gets to them.
         there = [
             one
             for one in self.connections
@@ -94,7 +96,7 @@ class Connection(HttpToolsProtocol):
             longest.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Take what the client sent; nothing more once it was refused."""
+        """Parse what the client sent; after a refusal it is thrown away."""
         if self._refused:
             return
         self._moved = self.loop.time()
@@ -102,7 +104,7 @@ class Connection(HttpToolsProtocol):
         self._data = data
         super().data_received(data)
         self._data = b""
-        # A header that never ends is not told of. What there is beside names and values is less.
+        # The parser reports no header that never ends. Separators are less than names and values.
         if not self._in_body and self._received > 2 * MAX_HEAD and not self._refused:
             self._refuse(_head_too_large())
 
@@ -133,12 +135,12 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """From now on the next request is waited for."""
+        """The time for the next request begins."""
         self._begun = self._moved = self.loop.time()
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  uvicorn's
-        """Refuse what the parser did not take; called while its error is handled."""
+        """Refuse what the parser rejected; called while its error is handled."""
         if self._head > MAX_HEAD:
             self._refuse(_head_too_large())
         elif isinstance(
@@ -151,7 +153,7 @@ class Connection(HttpToolsProtocol):
             self._refuse(problems.reply(Problem("invalid_request", text)))
 
     def shutdown(self) -> None:
-        """Nothing is lost with a request that is not complete."""
+        """Close at once if the request is not complete: nothing of it has been carried out."""
         if self._refused or (self._in_body and not self.pipeline):
             self.transport.abort()
         else:
@@ -163,7 +165,7 @@ class Connection(HttpToolsProtocol):
             raise ValueError("the head is too large")  # becomes an error of the parser
 
     def _refuse(self, reply: Reply) -> None:
-        """Answer, then wait for the client to close: closing first could destroy the answer."""
+        """Answer, then wait for the client to close: closing first could discard the answer."""
         self._refused = True
         self._begun = self.loop.time()
         cycle = self.cycle
@@ -190,5 +192,6 @@ def _message(reply: Reply) -> bytes:
         **reply.headers,
         "connection": "close",
     }
-    lines = "".join(f"{name.lower()}: {value}\r\n" for name, value in headers.items())
-    return STATUS_LINE[reply.status] + lines.encode() + b"\r\n" + body
+    lines = [f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}"]
+    lines += [f"{name.lower()}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + body

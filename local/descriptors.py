@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-MOST: Final = 65_536  # more than any host needs; some programs go through all that they may have
+MOST: Final = 65_536  # more than any host needs; some programs loop over all that they may have
 
 Address = tuple[str, int]
 
@@ -28,10 +28,10 @@ def allow_many() -> int:
 
 
 def keep_from_children(folder: Path, address: Address) -> None:
-    """What a function forks off gets neither the files in the folder nor the sockets.
+    """Close the files in the folder and the host's sockets in whatever a function forks.
 
-    A child that outlives the host would hold its lock, its database and its port. It also ends
-    by a signal again, which only the host takes for a word.
+    A child that outlives the host would keep its lock, its database and its port. Signals end the
+    child again, as by default.
     """
     os.register_at_fork(after_in_child=_let_go(folder.absolute(), address))
 

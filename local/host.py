@@ -67,7 +67,7 @@ class Signals:
 
 
 def up(settings: Settings, signals: Signals, ready: Callable[[Credentials], None]) -> None:
-    """Run the host until it is told to stop. `ready` is called once the API answers.
+    """Run the host until a signal stops it. `ready` is called once the API answers.
 
     CannotStart if the folder or the port cannot be used; what was there stays as it was.
     """
@@ -127,7 +127,7 @@ def _open(settings: Settings, opened: ExitStack) -> tuple[Home, socket.socket, C
 
 
 def _listen(settings: Settings) -> socket.socket:
-    """Before the folder is made. Of two hosts on one folder the second is told of the folder."""
+    """Listen, before the folder is made. A second host on one folder is refused for the folder."""
     try:
         return listen(settings.port)
     except PortBusy:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class FolderInUse(Exception):
-    """Another process holds the folder; `pid` is its id, None if it cannot be found."""
+    """Another process has locked the folder; `pid` is its id, None if it cannot be found."""
 
     def __init__(self, folder: Path, pid: int | None) -> None:
         who = "another process" if pid is None else f"the process with id {pid}"
@@ -18,9 +18,9 @@ class FolderInUse(Exception):
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; the kernel lets go of it when this process dies.
+    """Keep the folder locked; the kernel releases the lock when this process dies.
 
-    FolderInUse if another process holds it; OSError if the file cannot be written.
+    FolderInUse if another process has it; OSError if the file cannot be written.
     """
     path = folder / "lock"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

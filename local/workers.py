@@ -13,7 +13,7 @@ from stepwell_engine.wiring.embedded import Home
 BUDGET: Final = 5_000  # ms that one run may go on before others get their turn
 REPEAT: Final = 1_000  # ms after which a hint is repeated whose store did not answer
 TICK: Final = 1.0  # seconds
-LOOK: Final = 0.02  # seconds between two looks at what is left when the host stops
+LOOK: Final = 0.02  # seconds between two looks at the runs in progress when the host stops
 
 log = logging.getLogger(__name__)
 
@@ -41,10 +41,10 @@ class Workers:
         self._home.hints.close()
 
     def wait(self, seconds: float, at_once: Callable[[float], bool]) -> int:
-        """After `halt`, wait at most `seconds` for the runs in hand; how many are left.
+        """After `halt`, wait at most `seconds` for the runs in progress; how many are left.
 
-        `at_once` waits so many seconds for a word that there is no time for that. Steps that are
-        left are abandoned: the threads are daemons, and it is as if the host had been killed.
+        `at_once` waits so many seconds for a second signal, which ends the wait. Steps still in
+        flight are abandoned: the threads are daemons, and it is as if the host had been killed.
         """
         ends = time.monotonic() + seconds
         while (left := self._home.hints.taken) and time.monotonic() < ends:

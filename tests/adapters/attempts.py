@@ -1,4 +1,4 @@
-"""Acts, and outcomes taken apart."""
+"""Attempts, and the parts of outcomes."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,7 +10,7 @@ from stepwell_engine.ports import Resource
 
 NOW = 1_700_000_000_123
 
-ACT = Attempt(
+ATTEMPT = Attempt(
     project="shop",
     workflow="order",
     run_id="0190-run",
@@ -37,8 +37,8 @@ class StillClock:
 
 
 def attempt(kind: Kind, target: str, **fields: Any) -> Attempt:
-    """An act that does `target`, the rest as in ACT."""
-    return replace(ACT, kind=kind, target=target, **fields)
+    """An attempt at `target`, the rest as in ATTEMPT."""
+    return replace(ATTEMPT, kind=kind, target=target, **fields)
 
 
 def resource(kind: str, name: str, config: Any, sealed: str | None = None) -> Resource:

@@ -1,4 +1,4 @@
-"""The outside world of the performers: loopback servers, a sealed secret store."""
+"""The surroundings of the step runners: loopback servers, a sealed secret store."""
 
 import ipaddress
 import subprocess

@@ -8,7 +8,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from local.asgi import Bridge, Context
+from local.asgi import Bridge
+from local.gateway import Context
 from local.threads import Threads
 from stepwell_engine import limits
 

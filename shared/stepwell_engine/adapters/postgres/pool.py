@@ -1,4 +1,4 @@
-"""Connections that are kept for the next step, and new ones within a deadline."""
+"""Connection pool: idle connections for the next step, and new ones within a deadline."""
 
 import errno
 import socket
@@ -26,7 +26,7 @@ class CannotConnect(Exception):
 
 @dataclass(slots=True)
 class _Opening:
-    """A connection that a thread of its own opens: name resolution knows no deadline."""
+    """A connection that a thread of its own opens: name resolution has no deadline."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     done: threading.Event = field(default_factory=threading.Event)
@@ -43,7 +43,7 @@ class _Idle:
 
 
 class Pool:
-    """Sessions by project and DSN, so that a database which is set anew takes effect at once."""
+    """Sessions by project and DSN, so that a new DSN of a project takes effect at once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

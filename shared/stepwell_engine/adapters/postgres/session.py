@@ -1,7 +1,7 @@
 """One connection to a PostgreSQL, on which nothing waits beyond a deadline.
 
-psycopg's own cursors cannot be told to give up at a given time, and send a statement without
-parameters in the protocol that takes several statements at once; so this speaks to libpq.
+psycopg's cursors have no deadline, and send a statement without parameters in the protocol that
+takes several statements at once; so this uses libpq through `psycopg.pq`.
 """
 
 import select

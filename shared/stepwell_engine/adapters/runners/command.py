@@ -26,9 +26,9 @@ _PASSED_ON: Final = ("HOME", "LANG", "PATH")
 _CHUNK: Final = 64 * limits.KIB
 _MAX_STDERR: Final = 4 * limits.KIB  # its end
 _SHOWN_STDERR: Final = 500  # characters
-# A program may end and leave its pipes to others: its end is looked for this often.
+# A program may end and leave its pipes to others: this often its end is checked for.
 _LOOK_SECONDS: Final = 0.05
-_LAST_TURNS: Final = 2 * limits.MIB // _CHUNK  # two pipes hold no more
+_LAST_TURNS: Final = 2 * limits.MIB // _CHUNK  # two pipes contain no more
 
 
 class Commands:
@@ -73,7 +73,7 @@ class Commands:
 
 
 class _Talk:
-    """Feeds a process and collects what it says, as long as it lives."""
+    """Writes the event to a process and collects its output, until it ends."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], selector: selectors.BaseSelector, event: bytes
@@ -104,7 +104,7 @@ class _Talk:
                 self._turn(min(left, _LOOK_SECONDS))
             else:
                 self._wait(left)
-        # What it wrote last. Others may hold the pipes and write on, so this is bounded.
+        # What it wrote last. Others may still have the pipes and write on, so this is bounded.
         for _ in range(_LAST_TURNS):
             if not self._listens or not self._turn(0):
                 break
@@ -151,9 +151,9 @@ class _Talk:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the whole process group: what goes on in it could act beside the next attempt.
+    """Kill the whole process group: what runs on could interfere with the next attempt.
 
-    Of a program that still runs also its descendants outside the group.
+    If the program still runs, its descendants outside the group are killed too.
     """
     family = _stopped_family(process.pid) if process.poll() is None else set()
     # The group is empty; or, on macOS, nobody in it is still alive.

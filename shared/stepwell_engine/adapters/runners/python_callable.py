@@ -2,7 +2,7 @@
 
 A thread cannot be stopped, so a callable runs in one of its own: at the deadline the step ends as
 timed out, and the callable goes on until it returns, its result ignored. If MAX_OVERDUE are in
-that state, calls are put off until one returns.
+that state, attempts are deferred until one returns.
 """
 
 import importlib
