@@ -22,10 +22,10 @@ from stepwell_engine.adapters.dynamodb.client import connect as connect_tables
 from stepwell_engine.adapters.dynamodb.grants import DynamoGrants
 from stepwell_engine.adapters.dynamodb.projects import DynamoProjects
 from stepwell_engine.adapters.process.system import RandomIds, SystemClock
+from stepwell_engine.core.values.times import iso
 from stepwell_engine.errors import Problem, StoreError
 from stepwell_engine.limits import DAY
 from stepwell_engine.service.projects.identity import Identity, Role
-from stepwell_engine.service.runs.progress import iso
 
 ORGANIZATION: Final = "main"
 LONGEST: Final = 365  # days that a token may work

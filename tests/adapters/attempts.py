@@ -14,7 +14,6 @@ ATTEMPT = Attempt(
     project="shop",
     workflow="order",
     run_id="0190-run",
-    ordinal=0,
     step="charge",
     kind=Kind.WEBHOOK,
     number=2,

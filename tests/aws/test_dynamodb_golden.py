@@ -15,10 +15,11 @@ import pytest
 
 from stepwell_engine.adapters.dynamodb import blobs as dynamodb_blobs
 from stepwell_engine.adapters.dynamodb.models import ControlItem, HeadItem, definition
-from stepwell_engine.core.run import journal_codec
 from stepwell_engine.core.run.head import Blob, Head
-from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
 from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.journal_codec import JournalCodec
+from stepwell_engine.core.run.keys import StepKeys
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.core.values.subject import about_run
@@ -43,7 +44,9 @@ def run_id(number: int) -> str:
     return f"01890000-0000-7000-8000-{number:012}"
 
 
-RECORD = Record(0, StepStatus.SUCCEEDED, 1, AT + 1, AT + 5, b'{"ok":true}')
+KEYS = StepKeys({0: "charge"})
+CODEC = JournalCodec(AT, KEYS)
+RECORD = Record("charge", StepStatus.SUCCEEDED, 1, AT + 1, AT + 5, b'{"ok":true}')
 FRESH = Head(run_id(1), "shop", "order", 3, AT, wake_at=AT + 60_000, input=b"{}")
 HELD = Head(
     run_id(2),
@@ -57,7 +60,7 @@ HELD = Head(
     claimed_at=AT + 1,
     commit_seq=1,
     lost_leases=2,
-    journal=journal_codec.encode(Journal(position=1, attempts=1, records=(RECORD,)), AT),
+    journal=CODEC.encode(Journal(position=1, attempts=1, records=(RECORD,))),
     input=b'{"order":17}',
     idempotency_key="order-17",
     test=True,
@@ -74,8 +77,8 @@ WAITING = Head(
     inbox_seq=2,
     commit_seq=4,
     inbox={
-        "m1": InboxMessage("signal", "paid", AT + 9, b'{"amount":49}'),
-        "m2": InboxMessage("child", "", AT + 10, None, "m.m2"),
+        "m1": InboxMessage(MessageKind.SIGNAL, "paid", AT + 9, b'{"amount":49}'),
+        "m2": InboxMessage(MessageKind.CHILD, "", AT + 10, None, "m.m2"),
     },
 )
 ENDED = [
@@ -102,7 +105,7 @@ CHILD = Head(
     notify_pending=True,
     cascade=True,
 )
-SIGNAL = InboxMessage("signal", "approved", AT + 14, b"null")
+SIGNAL = InboxMessage(MessageKind.SIGNAL, "approved", AT + 14, b"null")
 SENT_TO = Head(run_id(6), "shop", "refund", 1, AT, Status.WAITING, None, AT + 900, AT + 900)
 RECEIVED = replace(SENT_TO, ready_at=0, wake_at=AT + 15, inbox_seq=1, inbox={"m3": SIGNAL})
 PAGE = Blob(f"p.{TOKEN}.1", b'[[0,"s",1]]')
@@ -205,7 +208,7 @@ def test_runs_of_the_golden_files_are_read(home: DynamoHome, name: str) -> None:
     held = home.runs.by_key("shop", "order", "order-17")
     assert held is not None
     assert held.run_id == HELD.run_id
-    assert journal_codec.decode(held.journal, AT).records == (RECORD,)
+    assert CODEC.decode(held.journal).records == (RECORD,)
     assert home.runs.blob(HELD.run_id, PAGE.name) == PAGE.data
     assert home.runs.blob(WAITING.run_id, BODY.name) == BODY.data
     assert home.runs.blob(FRESH.run_id, "input") == b"0123456789"

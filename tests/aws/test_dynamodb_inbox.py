@@ -12,9 +12,9 @@ from stepwell_engine.adapters.dynamodb.models import InboxAttribute
 from stepwell_engine.adapters.dynamodb.runs import DynamoRuns
 from stepwell_engine.adapters.memory.hints import MemoryDispatcher
 from stepwell_engine.adapters.process.system import RandomIds, SystemClock
-from stepwell_engine.core.declared.subworkflow import ChildResult, message_of
+from stepwell_engine.core.run.child import ChildResult, message_of
 from stepwell_engine.core.run.head import Blob
-from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.errors import Problem
 from stepwell_engine.limits import (
@@ -36,7 +36,7 @@ from tools.bill.meter_sizes import item_size
 from tools.moto_home import RUNS, DynamoHome, client
 
 ITEM = 400 * KIB  # the most that DynamoDB keeps in one
-IN_BLOB = InboxMessage("signal", "paid", NOW, None, "m.1")
+IN_BLOB = InboxMessage(MessageKind.SIGNAL, "paid", NOW, None, "m.1")
 
 
 @pytest.fixture
@@ -67,19 +67,25 @@ def test_mail_is_read_in_the_order_of_its_arrival_whatever_the_clocks_said(
 ) -> None:
     put(home.runs, held(inbox={"first": some_message(), "b": some_message()}))
     for message_id, at in (("z", 9), ("a", 3), ("m", 2)):
-        home.runs.deliver(RUN, message_id, InboxMessage("signal", "paid", at, b"1"), NOW, None)
+        home.runs.deliver(
+            RUN, message_id, InboxMessage(MessageKind.SIGNAL, "paid", at, b"1"), NOW, None
+        )
     home.runs.commit(replace(COMMIT, consumed=("b",)))
     for key, message_id in (("k", "keyed"), (None, "b")):
-        home.runs.deliver(RUN, message_id, InboxMessage("signal", "paid", 1, b"1"), NOW, None, key)
+        home.runs.deliver(
+            RUN, message_id, InboxMessage(MessageKind.SIGNAL, "paid", 1, b"1"), NOW, None, key
+        )
     head = home.runs.get(RUN)
     assert head is not None
     assert list(head.inbox) == ["first", "z", "a", "m", "keyed", "b"]
 
 
 def test_mail_without_a_place_comes_first_by_its_time() -> None:
-    stored = InboxAttribute().serialize({"new": InboxMessage("signal", "paid", 1, b"1")})
+    stored = InboxAttribute().serialize({"new": InboxMessage(MessageKind.SIGNAL, "paid", 1, b"1")})
     for message_id, at in (("z", 5), ("c", 7), ("b", 7)):
-        stored[message_id] = InboxAttribute.message(InboxMessage("signal", "paid", at, b"1"))
+        stored[message_id] = InboxAttribute.message(
+            InboxMessage(MessageKind.SIGNAL, "paid", at, b"1")
+        )
     assert list(InboxAttribute().deserialize(stored)) == ["z", "b", "c", "new"]
 
 
@@ -121,7 +127,7 @@ def test_a_signal_to_a_full_inbox_leaves_no_body_and_the_end_of_a_child_does(
     body = Blob("m.1", b"x")
     assert isinstance(home.runs.deliver(RUN, "m", IN_BLOB, NOW, body), Refused)
     assert home.runs.blob(RUN, "m.1") is None
-    child = replace(IN_BLOB, kind="child")
+    child = replace(IN_BLOB, kind=MessageKind.CHILD)
     assert isinstance(home.runs.deliver(RUN, "m", child, NOW, body), Delivered)
     assert home.runs.blob(RUN, "m.1") == b"x"
 
@@ -204,12 +210,14 @@ def test_the_end_of_a_child_that_an_item_has_no_room_for_is_not_refused(home: Dy
     """Its parent would never hear of it: that would pass for an end that nobody waits for."""
     put(home.runs, a_head())
     with pytest.raises(TooLarge):
-        DynamoRuns(Full(), RUNS).deliver(RUN, "m", InboxMessage("child", "failed", NOW), NOW, None)
+        DynamoRuns(Full(), RUNS).deliver(
+            RUN, "m", InboxMessage(MessageKind.CHILD, "failed", NOW), NOW, None
+        )
 
 
 def test_the_largest_signals_leave_room_for_the_end_of_a_child() -> None:
     ids = (f"01890000-0000-7000-8000-{number:012}" for number in range(MAX_PENDING_SIGNALS + 1))
-    signal = InboxMessage("signal", "x" * 64, NOW, bytes(INLINE_MESSAGE))
+    signal = InboxMessage(MessageKind.SIGNAL, "x" * 64, NOW, bytes(INLINE_MESSAGE))
     worst = ChildResult(Status.FAILED, NOW, "\x01" * MAX_ERROR_TEXT, "child_failed")
     child, _ = message_of(worst)
     head = held(

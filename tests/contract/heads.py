@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from stepwell_engine.core.run.head import Head
-from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
 from stepwell_engine.core.run.status import LIVE, Status
 from stepwell_engine.ports import Commit, Delivered, Done, Due, Refused, Runs, Written
 
@@ -43,7 +43,7 @@ def held(**fields: Any) -> Head:
 
 def some_message(name: str = "paid") -> InboxMessage:
     """Mail with a small body."""
-    return InboxMessage("signal", name, NOW, b'{"amount":49}')
+    return InboxMessage(MessageKind.SIGNAL, name, NOW, b'{"amount":49}')
 
 
 def inbox(ids: Iterable[object]) -> MappingProxyType[str, InboxMessage]:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stepwell_engine.core.run.head import Blob
-from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.limits import CLOCK_MARGIN
@@ -80,7 +80,7 @@ def leases(draw: st.DrawFn) -> Call:
 def outsiders(draw: st.DrawFn) -> Call:
     message_id, now, token, number = draw(MAILS), draw(TIMES), draw(TOKENS), draw(NUMBERS)
     key = draw(st.sampled_from([None, "k1", "k2"]))
-    message = InboxMessage(draw(st.sampled_from(["signal", "child"])), token, now, b"{}")
+    message = InboxMessage(draw(st.sampled_from(MessageKind)), token, now, b"{}")
     calls: list[Call] = [
         lambda runs, run_id: runs.deliver(run_id, message_id, some_message(), now, Blob("b", b"x")),
         lambda runs, run_id: runs.deliver(run_id, message_id, message, now, None, key),

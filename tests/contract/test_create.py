@@ -3,7 +3,7 @@
 import pytest
 
 from stepwell_engine.core.run.head import Blob
-from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.limits import KIB
 from stepwell_engine.ports import Done, Refused, Runs
@@ -26,8 +26,8 @@ def test_a_head_comes_back_as_it_was_put(runs: Runs) -> None:
         lost_leases=7,
         journal=b"\x00\xff journal",
         inbox={
-            "m1": InboxMessage("signal", "paid", 8, b"{}"),
-            "m2": InboxMessage("child", "", 9, None, "b"),
+            "m1": InboxMessage(MessageKind.SIGNAL, "paid", 8, b"{}"),
+            "m2": InboxMessage(MessageKind.CHILD, "", 9, None, "b"),
         },
         input=b'{"a":1}',
         idempotency_key=KEY,

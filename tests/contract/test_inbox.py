@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine.core.run.head import Blob
-from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.ports import Delivered, Done, Refused, Runs
 from tests.contract.heads import (
@@ -136,7 +136,7 @@ def test_a_full_inbox_refuses_and_takes_again_once_one_is_consumed(runs: Runs, r
 
 def test_a_full_inbox_takes_the_end_of_a_child(runs: Runs, room: int) -> None:
     put(runs, held(inbox=inbox(range(room))))
-    child = InboxMessage("child", "succeeded", NOW, b"[]")
+    child = InboxMessage(MessageKind.CHILD, "succeeded", NOW, b"[]")
     written = runs.deliver(RUN, "child", child, NOW, None)
     assert isinstance(written, Delivered)
     assert written.head is not None
@@ -146,7 +146,7 @@ def test_a_full_inbox_takes_the_end_of_a_child(runs: Runs, room: int) -> None:
 
 def test_mail_may_have_its_body_in_a_blob(runs: Runs) -> None:
     put(runs, a_head())
-    message = InboxMessage("signal", "paid", NOW, None, "mail/m1")
+    message = InboxMessage(MessageKind.SIGNAL, "paid", NOW, None, "mail/m1")
     written = runs.deliver(RUN, "m1", message, NOW, Blob("mail/m1", b"body"))
     assert isinstance(written, Delivered)
     assert written.head is not None
@@ -156,7 +156,7 @@ def test_mail_may_have_its_body_in_a_blob(runs: Runs) -> None:
 
 def test_an_empty_body_is_not_a_missing_one(runs: Runs) -> None:
     put(runs, a_head())
-    runs.deliver(RUN, "m1", InboxMessage("signal", "", 0, b""), NOW, None)
+    runs.deliver(RUN, "m1", InboxMessage(MessageKind.SIGNAL, "", 0, b""), NOW, None)
     head = runs.get(RUN)
     assert head is not None
     assert head.inbox["m1"].body == b""

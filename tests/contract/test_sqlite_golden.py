@@ -12,7 +12,7 @@ from typing import Any
 
 from stepwell_engine.adapters.sqlite.schema import SCHEMA, VERSION
 from stepwell_engine.core.run.head import Blob, Head
-from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.ports import Delivered, Done, Published
 from tests.contract.homes import SqliteHome
@@ -41,8 +41,8 @@ CREATED = Head(
     lost_leases=8,
     journal=b'{"journal":1}',
     inbox={
-        "m1": InboxMessage("signal", "paid", 1_800_000_000_009, b'{"amount":49}'),
-        "m2": InboxMessage("child", "", 1_800_000_000_010, None, "mail/m2"),
+        "m1": InboxMessage(MessageKind.SIGNAL, "paid", 1_800_000_000_009, b'{"amount":49}'),
+        "m2": InboxMessage(MessageKind.CHILD, "", 1_800_000_000_010, None, "mail/m2"),
     },
     input=b'{"order":17}',
     idempotency_key="order-17",
@@ -52,7 +52,7 @@ CREATED = Head(
     notify_pending=True,
     cascade=True,
 )
-SIGNAL = InboxMessage("signal", "approved", 1_800_000_000_014, b"null")
+SIGNAL = InboxMessage(MessageKind.SIGNAL, "approved", 1_800_000_000_014, b"null")
 HEAD = replace(
     CREATED,
     ready_at=0,

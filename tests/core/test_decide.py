@@ -11,7 +11,7 @@ from stepwell_engine.core.declared.settle import close, settle, settle_cancelled
 from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome, Succeeded
 from stepwell_engine.core.run.decision import Finish, Park, StartAttempts
 from stepwell_engine.core.run.head import Head
-from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.records import Record, Stored
 from stepwell_engine.core.run.retry import backoff, pause
@@ -62,7 +62,9 @@ def test_every_action_kind_is_performed(kind: Kind) -> None:
 def test_success_records_the_outcome_and_moves_on_at_once() -> None:
     journal = after(Succeeded(b'{"ok":true}'))
     assert journal.position == 1
-    assert journal.records == (Record(0, StepStatus.SUCCEEDED, 1, NOW, NOW + 50, b'{"ok":true}'),)
+    assert journal.records == (
+        Record("charge", StepStatus.SUCCEEDED, 1, NOW, NOW + 50, b'{"ok":true}'),
+    )
     assert decide(ONE, HEAD, journal, {}, NOW).next == Finish(Status.SUCCEEDED)
 
 
@@ -176,14 +178,14 @@ WAITING = definition(
     Step(0, "w", Kind.WAIT_FOR_SIGNAL, signal="go", timeout=1_000),
     Step(1, "x", Kind.WAIT_FOR_SIGNAL, signal="go", timeout=1_000),
 )
-OTHER = InboxMessage("signal", "stop", NOW, b"0")
+OTHER = InboxMessage(MessageKind.SIGNAL, "stop", NOW, b"0")
 
 
 def test_a_signal_is_consumed_by_one_wait_in_order_of_arrival() -> None:
     message = {
         "a": OTHER,
-        "b": InboxMessage("signal", "go", NOW, b"1"),
-        "c": InboxMessage("signal", "go", NOW, b"2"),
+        "b": InboxMessage(MessageKind.SIGNAL, "go", NOW, b"1"),
+        "c": InboxMessage(MessageKind.SIGNAL, "go", NOW, b"2"),
     }
     decision = decide(WAITING, HEAD, Journal(), message, NOW)
     assert decision.consumed == ("b", "c")
@@ -192,14 +194,14 @@ def test_a_signal_is_consumed_by_one_wait_in_order_of_arrival() -> None:
 
 
 def test_a_large_signal_body_stays_in_its_blob() -> None:
-    message = {"a": InboxMessage("signal", "go", NOW, b"4096", "m.a")}
+    message = {"a": InboxMessage(MessageKind.SIGNAL, "go", NOW, b"4096", "m.a")}
     decision = decide(WAITING, HEAD, Journal(), message, NOW)
     assert decision.journal.records[0].output == Stored("m.a", 4_096)
 
 
 def test_a_signal_body_of_unknown_size_counts_as_the_largest() -> None:
     """As they were stored at first."""
-    message = {"a": InboxMessage("signal", "go", NOW, None, "m.a")}
+    message = {"a": InboxMessage(MessageKind.SIGNAL, "go", NOW, None, "m.a")}
     decision = decide(WAITING, HEAD, Journal(), message, NOW)
     assert decision.journal.records[0].output == Stored("m.a", limits.MAX_SIGNAL_PAYLOAD)
 

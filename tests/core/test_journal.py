@@ -9,15 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepwell_engine import limits
-from stepwell_engine.core.run import journal_codec
 from stepwell_engine.core.run.head import Blob
 from stepwell_engine.core.run.journal import Failure, Journal, PageRef
+from stepwell_engine.core.run.journal_codec import JournalCodec
+from stepwell_engine.core.run.keys import UNNAMED, StepKeys
 from stepwell_engine.core.run.records import Record, Stored
 from stepwell_engine.core.run.status import StepStatus
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.errors import NewerFormat
 
 BASE = 1_700_000_000_000
+KEYS = StepKeys(
+    {number: f"s{number}" for number in range(401)},
+    {number: f"compensate:s{number}" for number in range(0, 401, 2)},
+)
+CODEC = JournalCodec(BASE, KEYS)
 
 json_values = st.recursive(
     st.none()
@@ -42,7 +48,7 @@ unfinished = st.sampled_from([StepStatus.RETRYING, StepStatus.SLEEPING, StepStat
 def records(status: st.SearchStrategy[StepStatus]) -> st.SearchStrategy[Record]:
     return st.builds(
         Record,
-        ordinal=st.integers(0, 400),
+        key=st.sampled_from([*KEYS.numbers, "#401", "#402c"]),
         status=status,
         attempt=st.integers(0, 20),
         started_at=times,
@@ -68,21 +74,21 @@ journal_values = st.builds(
         Failure,
         st.text(st.characters(exclude_categories=["Cs"])),
         texts,
-        st.none() | st.integers(0, 400),
+        st.none() | st.sampled_from(list(KEYS.steps.values())),
     ),
 )
 
 
 @given(journal_values)
 def test_a_packed_journal_and_its_blobs_hold_everything(journal: Journal) -> None:
-    packed = journal_codec.pack(journal, BASE, "TOKEN", 7)
+    packed = CODEC.pack(journal, "TOKEN", 7)
     blobs = {blob.name: blob.data for blob in packed.blobs}
-    stored = journal_codec.decode(packed.data, BASE)
+    stored = CODEC.decode(packed.data)
     assert stored == packed.journal
     kept = stored.records
     if len(stored.pages) > len(journal.pages):
         page = stored.pages[-1]
-        kept = journal_codec.decode_page(blobs[page.blob], BASE)
+        kept = CODEC.decode_page(blobs[page.blob])
         assert page == PageRef("TOKEN", 7, len(journal.records))
         assert stored.records == ()
     assert len(kept) == len(journal.records)
@@ -92,7 +98,7 @@ def test_a_packed_journal_and_its_blobs_hold_everything(journal: Journal) -> Non
             assert output.size > limits.INLINE_OUTPUT
             output = blobs[output.blob]
         assert output == before.output
-        assert after.ordinal == before.ordinal
+        assert after.key == before.key
         assert after.status == before.status
         assert after.next_at == before.next_at
     assert (stored.position, stored.attempts) == (journal.position, journal.attempts)
@@ -101,18 +107,18 @@ def test_a_packed_journal_and_its_blobs_hold_everything(journal: Journal) -> Non
 
 @given(journal_values)
 def test_every_blob_name_carries_the_token_and_the_commit_number(journal: Journal) -> None:
-    packed = journal_codec.pack(journal, BASE, "TOKEN", 7)
+    packed = CODEC.pack(journal, "TOKEN", 7)
     assert all(".TOKEN.7" in blob.name for blob in packed.blobs)
 
 
-def done(ordinal: int, output: bytes) -> Record:
-    return Record(ordinal, StepStatus.SUCCEEDED, 1, BASE, BASE + 5, output)
+def done(number: int, output: bytes) -> Record:
+    return Record(f"s{number}", StepStatus.SUCCEEDED, 1, BASE, BASE + 5, output)
 
 
 @pytest.mark.parametrize(("over", "blobs"), [(0, 0), (1, 1)])
 def test_an_output_moves_to_a_blob_above_the_inline_size(over: int, blobs: int) -> None:
     output = b'"' + b"x" * (limits.INLINE_OUTPUT - 2 + over) + b'"'
-    packed = journal_codec.pack(Journal(records=(done(0, output),)), BASE, "T", 1)
+    packed = CODEC.pack(Journal(records=(done(0, output),)), "T", 1)
     assert len(packed.blobs) == blobs
 
 
@@ -124,11 +130,11 @@ def test_a_journal_that_outgrew_its_place_moves_to_a_page() -> None:
         journal = Journal(
             ordinal + 1, records=(*journal.records, done(ordinal, output)), pages=journal.pages
         )
-        packed = journal_codec.pack(journal, BASE, "T", ordinal)
+        packed = CODEC.pack(journal, "T", ordinal)
         journal = packed.journal
         pages += packed.blobs
-    seen = [r for page in pages for r in journal_codec.decode_page(page.data, BASE)]
-    assert [r.ordinal for r in (*seen, *journal.records)] == list(range(40))
+    seen = [r for page in pages for r in CODEC.decode_page(page.data)]
+    assert [r.key for r in (*seen, *journal.records)] == [f"s{n}" for n in range(40)]
     assert len(packed.data) <= limits.PAGE_ABOVE
 
 
@@ -138,14 +144,14 @@ def backing_off(children: int, alphabet: str) -> Journal:
     return Journal(
         open=tuple(
             Record(
-                ordinal,
+                f"s{number}",
                 StepStatus.RETRYING,
                 1,
                 BASE,
                 error="".join(errors.choices(alphabet, k=limits.MAX_ERROR_TEXT)),
                 next_at=BASE + 2_000,
             )
-            for ordinal in range(children)
+            for number in range(children)
         )
     )
 
@@ -156,31 +162,31 @@ def backing_off(children: int, alphabet: str) -> Journal:
 )
 def test_children_that_all_back_off_leave_room_in_an_item(alphabet: str, children: int) -> None:
     journal = backing_off(children, alphabet)
-    packed = journal_codec.pack(journal, BASE, "T", 1)
+    packed = CODEC.pack(journal, "T", 1)
     assert len(packed.data) <= 2 * limits.OPEN_ERRORS
     for kept, record in zip(packed.journal.open, journal.open, strict=True):
         assert kept.error
         assert (record.error or "").startswith(kept.error)
         assert replace(kept, error=record.error) == record
         assert len(kept.error.encode()) > limits.OPEN_ERRORS // children - 4 or kept == record
-    assert journal_codec.decode(packed.data, BASE) == packed.journal
+    assert CODEC.decode(packed.data) == packed.journal
 
 
 def test_errors_of_children_that_back_off_are_whole_as_long_as_there_is_room() -> None:
     failed = replace(done(0, b"1"), error="".join(Random(0).choices("日本語テキスト", k=2_000)))
-    records = tuple(replace(failed, ordinal=ordinal) for ordinal in range(8))
+    records = tuple(replace(failed, key=f"s{number}") for number in range(8))
     journal = replace(backing_off(8, string.ascii_letters), records=records)
-    packed = journal_codec.pack(journal, BASE, "T", 1)
+    packed = CODEC.pack(journal, "T", 1)
     assert packed.journal.open == journal.open
 
 
 def test_no_stored_journal_means_a_run_that_has_not_begun() -> None:
-    assert journal_codec.decode(b"", BASE) == Journal()
+    assert CODEC.decode(b"") == Journal()
 
 
 def test_a_journal_of_a_newer_format_is_refused() -> None:
     with pytest.raises(NewerFormat, match="upgrade"):
-        journal_codec.decode(b"[2,0,0,null,[],[],[]]", BASE)
+        CODEC.decode(b"[2,0,0,null,[],[],[]]")
 
 
 GOLDEN = (
@@ -190,17 +196,36 @@ GOLDEN = (
 
 
 def test_a_stored_journal_keeps_loading() -> None:
-    journal = journal_codec.decode(GOLDEN, BASE)
+    journal = CODEC.decode(GOLDEN)
     assert journal == Journal(
         position=2,
         attempts=3,
         pages=(PageRef("tok", 4, 6),),
         records=(
-            Record(0, StepStatus.SUCCEEDED, 2, BASE + 10, BASE + 2010, b'{"n":2}'),
-            Record(1, StepStatus.SUCCEEDED, 1, BASE, BASE + 5, Stored("o.tok.5.1", 999)),
+            Record("s0", StepStatus.SUCCEEDED, 2, BASE + 10, BASE + 2010, b'{"n":2}'),
+            Record("s1", StepStatus.SUCCEEDED, 1, BASE, BASE + 5, Stored("o.tok.5.1", 999)),
         ),
         open=(
-            Record(2, StepStatus.RETRYING, 1, BASE + 7, None, None, "boom", "timeout", BASE + 2007),
+            Record(
+                "s2", StepStatus.RETRYING, 1, BASE + 7, None, None, "boom", "timeout", BASE + 2007
+            ),
         ),
     )
-    assert journal_codec.pack(journal, BASE, "tok", 9).data == GOLDEN
+    assert CODEC.pack(journal, "tok", 9).data == GOLDEN
+
+
+def test_a_journal_read_without_its_program_is_written_again_as_it_was() -> None:
+    codec = JournalCodec(BASE, UNNAMED)
+    journal = codec.decode(GOLDEN)
+    assert [record.key for record in (*journal.records, *journal.open)] == ["#0", "#1", "#2"]
+    assert codec.encode(journal) == GOLDEN
+    compensated = CODEC.encode(
+        Journal(open=(Record("compensate:s2", StepStatus.RETRYING, 1, BASE),))
+    )
+    assert codec.decode(compensated).open[0].key == "#2c"
+    assert codec.encode(codec.decode(compensated)) == compensated
+
+
+def test_a_record_of_no_step_cannot_be_stored() -> None:
+    with pytest.raises(KeyError, match="other"):
+        CODEC.encode(Journal(records=(Record("other", StepStatus.SUCCEEDED),)))

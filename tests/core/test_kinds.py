@@ -69,27 +69,27 @@ def test_of_a_step_of_a_wrong_kind_the_longest_timeout_of_any_is_allowed() -> No
     [
         (
             Step(0, "a", Kind.SLEEP, sleep_for=5),
-            Record(0, StepStatus.SLEEPING),
+            Record("a", StepStatus.SLEEPING),
             "sleeping until T",
         ),
         (
             Step(0, "a", Kind.WAIT_FOR_SIGNAL, signal="go"),
-            Record(0, StepStatus.WAITING),
+            Record("a", StepStatus.WAITING),
             'waiting for the signal "go", until T',
         ),
         (
             Step(0, "a", Kind.SUBWORKFLOW, "ship"),
-            Record(0, StepStatus.PENDING, child="r1"),
+            Record("a", StepStatus.PENDING, child="r1"),
             'starting run r1 of workflow "ship"',
         ),
         (
             Step(0, "a", Kind.SUBWORKFLOW, "ship"),
-            Record(0, StepStatus.WAITING, child="r1"),
+            Record("a", StepStatus.WAITING, child="r1"),
             'waiting for run r1 of workflow "ship", until T',
         ),
         (
             Step(0, "a", Kind.SUBWORKFLOW, "ship", max_attempts=4),
-            Record(0, StepStatus.RETRYING, 1),
+            Record("a", StepStatus.RETRYING, 1),
             "retrying step a at T, attempt 2 of 4",
         ),
     ],

@@ -8,11 +8,11 @@ from stepwell_engine import limits
 from stepwell_engine.core.declared.decide import decide
 from stepwell_engine.core.declared.definition import Definition, Kind, Step
 from stepwell_engine.core.declared.settle import settle, settle_cancelled
-from stepwell_engine.core.run import journal_codec
 from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Succeeded
 from stepwell_engine.core.run.decision import Park, StartAttempts
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.journal_codec import JournalCodec
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 
@@ -34,7 +34,7 @@ def test_an_attempt_that_did_not_happen_costs_none_and_is_due_again_soon() -> No
     journal = settle(ONE, Journal(), attempt, SHORT, NOW, NOW + 5)
     assert journal.attempts == 0
     assert journal.open == (
-        Record(0, StepStatus.RETRYING, 0, None, error="too many open files", next_at=NOW + 2_005),
+        Record("a", StepStatus.RETRYING, 0, None, error="too many open files", next_at=NOW + 2_005),
     )
     parked = decide(ONE, HEAD, journal, {}, NOW + 2_004)
     assert parked.next == Park(Status.PENDING, NOW + 2_005)
@@ -49,7 +49,7 @@ def test_an_attempt_may_be_put_off_for_ever_at_the_same_pause() -> None:
         assert journal.open[0].next_at == now + 2_000
         now += 2_000
     done = settle(ONE, journal, attempt, Succeeded(), now, now + 7)
-    assert done.records == (Record(0, StepStatus.SUCCEEDED, 1, now, now + 7),)
+    assert done.records == (Record("a", StepStatus.SUCCEEDED, 1, now, now + 7),)
 
 
 def test_attempts_that_were_counted_before_stay_so() -> None:
@@ -77,7 +77,8 @@ def test_words_that_are_no_unicode_are_kept_readable(outcome: Failed | Deferred)
     (attempt,) = attempts(Journal())
     journal = settle(ONE, Journal(), attempt, outcome, NOW, NOW)
     assert journal.open[0].error == "a?b"
-    assert journal_codec.decode(journal_codec.encode(journal, NOW), NOW) == journal
+    codec = JournalCodec(NOW, ONE.keys)
+    assert codec.decode(codec.encode(journal)) == journal
     while journal.failure is None:
         (attempt,) = attempts(journal, NOW + limits.HOUR)
         journal = settle(ONE, journal, attempt, Failed("\ud800"), NOW, NOW)
@@ -102,8 +103,8 @@ def test_the_child_that_fails_of_its_lost_workers_is_one_that_was_in_flight() ->
         Step(3, "j", Kind.JOIN),
     )
     definition = Definition("p", "w", 1, steps)
-    backing_off = Record(1, StepStatus.RETRYING, 1, NOW, next_at=NOW + 9, error="no")
-    journal = Journal(1, open=(backing_off, Record(3, StepStatus.WAITING, 1, NOW)))
+    backing_off = Record("b", StepStatus.RETRYING, 1, NOW, next_at=NOW + 9, error="no")
+    journal = Journal(1, open=(backing_off, Record("j", StepStatus.WAITING, 1, NOW)))
     lost = replace(HEAD, lost_leases=limits.MAX_LOST_LEASES)
     journal = decide(definition, lost, journal, {}, NOW).journal
-    assert [one.ordinal for one in journal.records if one.code == "worker_lost"] == [2]
+    assert [one.key for one in journal.records if one.code == "worker_lost"] == ["c"]

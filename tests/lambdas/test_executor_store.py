@@ -144,7 +144,7 @@ def test_a_run_that_no_item_has_room_for_ends_after_some_workers(
 
 def as_on_a_cold_start(home: AwsHome) -> None:
     """No definition is known by heart."""
-    home.home.engine.advance._versions._cached.cache_clear()  # type: ignore[attr-defined]
+    home.home.engine.advance._programs._cached.cache_clear()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -221,7 +221,7 @@ def test_a_resource_that_cannot_be_looked_up_now_costs_no_attempt(
 ) -> None:
     home.publish("once", {**STEP, "max_attempts": 1})
     run_id = home.start("once")
-    versions = home.home.engine.advance._versions
+    versions = home.home.engine.advance._programs
     load = versions.load
 
     def last(*key: Any) -> Any:

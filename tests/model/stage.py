@@ -13,13 +13,14 @@ from stepwell_engine.adapters.memory.versions import MemoryVersions
 from stepwell_engine.core.declared.kinds import ACTION_KINDS
 from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome, Succeeded
 from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.keys import UNNAMED
+from stepwell_engine.core.run.view import StepRow
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.errors import Problem
 from stepwell_engine.ports import Done, StepRunner, Written
 from stepwell_engine.service.projects.definitions import Workflows
 from stepwell_engine.service.runs.controls import Controls
-from stepwell_engine.service.runs.progress import StepRow
 from stepwell_engine.service.runs.queries import Queries
 from stepwell_engine.service.runs.records import journal_of
 from stepwell_engine.service.runs.starts import Starts
@@ -177,8 +178,8 @@ class Stage:
     def _row(self, row: StepRow) -> Row:
         record = row.record
         return Row(
-            key=row.step.key,
-            kind=str(row.step.kind),
+            key=row.key,
+            kind=row.kind,
             started=_since(record.started_at),
             status=str(record.status),
             attempt=record.attempt,
@@ -205,7 +206,8 @@ class NotedRuns(MemoryRuns):
         if head.parent is not None:
             parent = self._stage.head(head.parent)
             record = next(one for one in journal_of(parent).open if one.child == head.run_id)
-            step = _step_at(self._stage.scenario, parent.workflow, record.ordinal)
+            number, _ = UNNAMED.number_of(record.key)
+            step = _step_at(self._stage.scenario, parent.workflow, number)
             given = head.input if head.input is not None else self.blob(head.run_id, "input")
             assert given == jsonvalue.encode(step.get("payload", {}))
             assert head.depth == parent.depth + 1

@@ -16,6 +16,7 @@ from stepwell_engine.core.declared import (
     compensate,
     decide,
     fanout,
+    program,
     settle,
     subworkflow,
     transitions,
@@ -79,9 +80,9 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
             Edit(
                 settle,
                 "settle",
-                "if attempts_left(_step(definition, attempt), record, outcome):",
-                "if attempts_left(_step(definition, attempt), record, outcome) "
-                "and not any(\n            one.ordinal != attempt.ordinal "
+                "if attempts_left(definition.by_key[attempt.step], record, outcome):",
+                "if attempts_left(definition.by_key[attempt.step], record, outcome) "
+                "and not any(\n            one.key != attempt.step "
                 "and one.next_at for one in journal.open\n"
                 "        ):",
             )
@@ -130,10 +131,10 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
         "saga",
         [
             Edit(
-                records,
-                "RunReader.run_output",
-                "record = records.get((step.ordinal, False))",
-                "record = records.get((step.ordinal, True), records.get((step.ordinal, False)))",
+                program,
+                "DeclaredProgram.output_of",
+                "reversed(self.definition.steps)",
+                "reversed(tuple(self.definition.by_key.values()))",
             )
         ],
     ),
@@ -214,8 +215,8 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
             Edit(
                 actions,
                 "attempt_all",
-                "if journal.attempts + len(context.in_flight) >= limits.MAX_RUN_ATTEMPTS:",
-                "if journal.attempts + len(context.in_flight) > limits.MAX_RUN_ATTEMPTS:",
+                "if journal.attempts + begun >= limits.MAX_RUN_ATTEMPTS:",
+                "if journal.attempts + begun > limits.MAX_RUN_ATTEMPTS:",
             )
         ],
     ),
@@ -225,7 +226,14 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
     ),
     "the ceiling unwinds the run": (
         "ceiling",
-        [Edit(run_transitions, "fail_run", "code, None)", "code, 0)")],
+        [
+            Edit(
+                run_transitions,
+                "fail_run",
+                "code, None)",
+                "code, (*journal.records, *journal.open)[0].key)",
+            )
+        ],
     ),
 }
 

@@ -14,11 +14,11 @@ import pytest
 
 from stepwell_engine.adapters.postgres.local import LocalPostgres
 from stepwell_engine.api.app import build
+from stepwell_engine.core.values.times import iso
 from stepwell_engine.lambdas.batch import advance_batch
 from stepwell_engine.lambdas.tick import send_due_hints
 from stepwell_engine.limits import DAY, MINUTE, SECOND
 from stepwell_engine.service.projects.identity import Role
-from stepwell_engine.service.runs.progress import iso
 from stepwell_engine.wiring.aws import CAPABILITIES, aws
 from tests.api.events import event
 from tests.aws.installation import HINTS, PREFIX, clients, endpoint, installed, waiting

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.core.declared.definition import Definition, Kind, Step
+from stepwell_engine.core.declared.definition import Kind, Step
+from stepwell_engine.core.declared.program import DeclaredProgram
 from stepwell_engine.core.run.attempt import Attempt
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.status import Status, StepStatus
@@ -140,7 +141,7 @@ def test_a_lost_answer_to_a_commit_records_once_and_goes_on() -> None:
     world.runs.lose_answer_of = ["commit", "claim"]
     assert world.turn(run_id).status is Status.SUCCEEDED
     assert [attempt.step for attempt in world.attempts] == ["s0", "s1"]
-    assert [record.ordinal for record in world.journal(run_id).records] == [0, 1]
+    assert [record.key for record in world.journal(run_id).records] == ["s0", "s1"]
 
 
 def test_a_lost_answer_to_a_create_starts_one_run() -> None:
@@ -270,7 +271,7 @@ def test_a_definition_that_cannot_be_loaded_fails_the_run_structurally() -> None
     world = two_actions()
     run_id = world.start()
 
-    def broken(project: str, workflow: str, version: int) -> Definition:
+    def broken(project: str, workflow: str, version: int) -> DeclaredProgram:
         raise ValueError("steps[0]: no such kind")
 
     world.load = broken  # type: ignore[method-assign]
@@ -284,7 +285,7 @@ def test_a_run_of_a_newer_definition_format_is_put_back_untouched() -> None:
     world = two_actions()
     run_id = world.start()
 
-    def newer(project: str, workflow: str, version: int) -> Definition:
+    def newer(project: str, workflow: str, version: int) -> DeclaredProgram:
         raise NewerFormat("version 1", 2, 1)
 
     world.load = newer  # type: ignore[method-assign]
@@ -300,7 +301,7 @@ def test_a_run_whose_definition_cannot_be_read_now_is_put_back_untouched(error: 
     run_id = world.start()
     before = world.head(run_id)
 
-    def silent(project: str, workflow: str, version: int) -> Definition:
+    def silent(project: str, workflow: str, version: int) -> DeclaredProgram:
         raise error
 
     load, world.load = world.load, silent  # type: ignore[method-assign]

@@ -7,8 +7,8 @@ import pytest
 
 from stepwell_engine import limits
 from stepwell_engine.core.declared.definition import Kind, Step
-from stepwell_engine.core.declared.subworkflow import ChildResult, message_of
 from stepwell_engine.core.run.attempt import Failed, Succeeded
+from stepwell_engine.core.run.child import ChildResult, message_of
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.ports import Commit, Refused, Written
@@ -46,8 +46,9 @@ def family(*child: Step) -> tuple[World, str]:
 def output(world: World, run_id: str) -> bytes | None:
     head = world.head(run_id)
     reader = RunReader(world.runs, world.clock)
-    definition = world.load("demo", head.workflow, 1)
-    return reader.run_output(head, definition, reader.records(head, world.journal(run_id)))
+    program = world.load("demo", head.workflow, 1)
+    records = reader.records(head, world.journal(run_id), program.keys)
+    return reader.run_output(head, program, records)
 
 
 @pytest.mark.parametrize("size", [1, limits.INLINE_MESSAGE - 2, limits.INLINE_MESSAGE + 1, 50_000])

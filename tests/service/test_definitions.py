@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine.adapters.memory.versions import MemoryVersions
-from stepwell_engine.core.declared.definition import Definition
+from stepwell_engine.core.declared.program import DeclaredProgram
 from stepwell_engine.errors import NewerFormat, Problem
 from stepwell_engine.ports import Published
 from stepwell_engine.service.projects.definitions import Workflows
@@ -42,8 +42,7 @@ def workflows(versions: CountingVersions) -> Workflows:
 
 def test_a_loaded_definition_carries_sealed_secrets(workflows: Workflows) -> None:
     workflows.publish("demo", "orders", {"steps": [HOOK]})
-    loaded = workflows.load("demo", "orders", 1)
-    assert isinstance(loaded, Definition)
+    loaded = workflows.load("demo", "orders", 1).definition
     assert (loaded.project, loaded.workflow, loaded.version) == ("demo", "orders", 1)
     assert loaded.steps[0].secret == f"sealed(demo):{'plain-text'[::-1]}"
 
@@ -86,12 +85,12 @@ def test_what_was_missing_is_looked_for_again(workflows: Workflows) -> None:
         workflows.load("demo", "orders", 1)
     assert refusal.value.code == "not_found"
     workflows.publish("demo", "orders", {"steps": [SQL]})
-    assert workflows.load("demo", "orders", 1).version == 1
+    assert workflows.load("demo", "orders", 1).definition.version == 1
 
 
 def test_threads_load_the_same_definition(workflows: Workflows) -> None:
     workflows.publish("demo", "orders", {"steps": [SQL]})
-    found: list[Definition] = []
+    found: list[DeclaredProgram] = []
     threads = [
         threading.Thread(target=lambda: found.append(workflows.load("demo", "orders", 1)))
         for _ in range(8)

@@ -66,18 +66,17 @@ def drive(world: World, run_id: str) -> Status:
 
 def statuses(world: World, run_id: str) -> dict[str, StepStatus]:
     head = world.head(run_id)
-    records = RunReader(world.runs, world.clock).records(head, world.journal(run_id))
-    found = {}
-    for (ordinal, compensated), record in records.items():
-        step = world.definition.flat[ordinal]
-        found[f"compensate:{step.key}" if compensated else step.key] = record.status
-    return found
+    keys = world.definition.keys
+    records = RunReader(world.runs, world.clock).records(head, world.journal(run_id), keys)
+    return {key: record.status for key, record in records.items()}
 
 
 def output(world: World, run_id: str) -> bytes | None:
     head = world.head(run_id)
     reader = RunReader(world.runs, world.clock)
-    return reader.run_output(head, world.definition, reader.records(head, world.journal(run_id)))
+    program = world.load("demo", "orders", 1)
+    records = reader.records(head, world.journal(run_id), program.keys)
+    return reader.run_output(head, program, records)
 
 
 def test_a_join_collects_the_outputs_by_key() -> None:
@@ -327,8 +326,8 @@ def test_of_children_that_are_due_the_one_whose_turn_it_is_is_to_blame() -> None
     world.clock.at += limits.MINUTE
     world.during = lambda attempt: die() if attempt.step == "s2" else None
     assert crash(world, run_id) == limits.MAX_LOST_LEASES
-    records = {record.ordinal: record for record in world.journal(run_id).records}
-    assert (records[1].status, records[2].code) == (StepStatus.CANCELLED, "worker_lost")
+    records = {record.key: record for record in world.journal(run_id).records}
+    assert (records["s1"].status, records["s2"].code) == (StepStatus.CANCELLED, "worker_lost")
 
 
 def test_of_compensations_that_are_due_the_one_whose_turn_it_is_is_to_blame() -> None:

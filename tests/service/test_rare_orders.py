@@ -84,7 +84,7 @@ def test_what_two_writes_of_a_lease_say_differently_has_different_names() -> Non
     run_id = world.start()
 
     def cancel(attempt: Attempt) -> None:
-        if attempt.ordinal == 1:
+        if attempt.step == "s1":
             void(world.controls.cancel("demo", "orders", run_id))
 
     world.during = cancel

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from stepwell_engine.adapters.memory.hints import MemoryDispatcher
 from stepwell_engine.adapters.memory.runs import MemoryRuns
 from stepwell_engine.core.declared.definition import Definition, Kind, Step
-from stepwell_engine.core.run import journal_codec
+from stepwell_engine.core.declared.program import DeclaredProgram
 from stepwell_engine.core.run.attempt import Attempt, Outcome, Succeeded
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.errors import Problem, Unavailable
 from stepwell_engine.ports import Commit, StepRunner, Written
 from stepwell_engine.service.runs.controls import Controls
+from stepwell_engine.service.runs.records import journal_of
 from stepwell_engine.service.runs.starts import Starts
 from stepwell_engine.service.worker.advance import Advance
 
@@ -120,8 +121,11 @@ class World:
             raise Problem("not_found", f"there is no workflow {workflow}")
         return 1
 
-    def load(self, project: str, workflow: str, version: int) -> Definition:
-        return self.others.get(workflow, self.definition)
+    def load(self, project: str, workflow: str, version: int) -> DeclaredProgram:
+        return DeclaredProgram(self.others.get(workflow, self.definition))
+
+    def unreadable(self, project: str, workflow: str, version: int) -> DeclaredProgram:
+        return DeclaredProgram(Definition(project, workflow, version, ()))
 
     def run(self, attempt: Attempt) -> Outcome:
         self.attempts.append(attempt)
@@ -162,7 +166,7 @@ class World:
 
     def journal(self, run_id: str) -> Journal:
         head = self.head(run_id)
-        return journal_codec.decode(head.journal, head.created_at)
+        return journal_of(head, self.others.get(head.workflow, self.definition).keys)
 
     def delays(self) -> Iterator[int]:
         while (at := self.hints.next_at()) is not None:

@@ -117,15 +117,16 @@ class Callers:
         """An act began: somebody may cancel its run in the middle."""
         ledger = self._links.checks.ledgers[attempt.run_id]
         slot = self._slots[ledger.head.workflow]
-        key = (attempt.run_id, attempt.compensation)
+        compensates = ledger.compensates(attempt.step)
+        key = (attempt.run_id, compensates)
         number = self._attempts[key] = self._attempts.get(key, -1) + 1
-        if slot.cancel == ("undo" if attempt.compensation else "act", number):
-            pause = _THE_NEXT_ATTEMPT if attempt.compensation else 0
+        if slot.cancel == ("undo" if compensates else "act", number):
+            pause = _THE_NEXT_ATTEMPT if compensates else 0
             self._cancel_soon(ledger, int((lasts + pause) * self._random()))
 
     def _signal_waiting(self, ledger: Ledger, slot: Slot) -> None:
         step = ledger.step
-        opened = ledger.journal.opened(step.ordinal) if step is not None else None
+        opened = ledger.journal.opened(step.key) if step is not None else None
         if step is None or step.signal is None or opened is None:
             return
         now = self._links.scheduler.now
@@ -138,7 +139,7 @@ class Callers:
     def _child_is_late(self, ledger: Ledger, slot: Slot) -> None:
         """Somebody cancels the child about when its parent gives it up."""
         step = ledger.step
-        opened = ledger.journal.opened(step.ordinal) if step is not None else None
+        opened = ledger.journal.opened(step.key) if step is not None else None
         if opened is None or opened.status is not StepStatus.WAITING:
             return
         child = self._links.checks.ledgers.get(opened.child or "")

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 
 from stepwell_engine.core.declared.definition import Kind
-from stepwell_engine.core.run import journal_codec
 from stepwell_engine.core.run.attempt import Attempt, Outcome
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.limits import CHILDREN_AT_ONCE, CLOCK_MARGIN, LEASE, MAX_LOST_LEASES
@@ -222,10 +222,10 @@ class Checks:
         journal, before = ledger.journal, ledger.records
         fresh: list[Record] = []
         if new.journal != old.journal:
-            journal = journal_codec.decode(new.journal, new.created_at)
+            journal = ledger.codec.decode(new.journal)
             read_records(ledger, journal, meant, lambda name: self._read(new.run_id, name))
-            fresh = [record for effect, record in ledger.records.items() if effect not in before]
-            tried = {one.effect: one for one in known}
+            fresh = [record for key, record in ledger.records.items() if key not in before]
+            tried = {one.key: one for one in known}
             look = Look(ledger, new, journal, tuple(fresh), tried, self._clock(), self.families)
             for record in fresh:
                 check_finished(look, record)
@@ -238,9 +238,9 @@ class Checks:
         passed = self._moved(ledger, journal, fresh, old, new)
         check_inbox(ledger, journal, old, new, passed, self.prompt)
         for one in ledger.journal.open:
-            sleeps = ledger.definition.flat[one.ordinal].kind is Kind.SLEEP
-            if sleeps and one.ordinal in passed:
-                self.prompt(one.next_at or 0, f"the end of step {one.ordinal}")
+            sleeps = ledger.definition.by_key[one.key].kind is Kind.SLEEP
+            if sleeps and one.key in passed:
+                self.prompt(one.next_at or 0, f"the end of step {one.key}")
         if passed:
             ledger.moved_on_at = self._clock()
         previous, ledger.journal = ledger.journal, journal
@@ -253,22 +253,20 @@ class Checks:
     def _siblings(self, fresh: Iterable[Record], hand: InHand, ledger: Ledger) -> None:
         """A child that failed for good is recorded when no sibling is in flight. Property 9."""
         for record in fresh:
-            crowd = record.compensation or ledger.step is None or ledger.step.kind is Kind.JOIN
+            at = ledger.step
+            crowd = ledger.compensates(record.key) or at is None or at.kind is Kind.JOIN
             if record.status is StepStatus.FAILED and crowd and hand.in_flight:
                 raise Violation(9, f"{record} while {hand.in_flight[0]} is in flight")
 
     def _moved(
         self, ledger: Ledger, journal: Journal, fresh: Iterable[Record], old: Head, new: Head
-    ) -> list[int]:
+    ) -> list[StepKey]:
         """The position moved past the steps that this write finished. Property 2."""
         steps, begin = ledger.definition.steps, ledger.journal.position
-        through = [step.ordinal for step in steps[begin : journal.position]]
-        tops = {step.ordinal for step in steps}
-        passed = [
-            one.ordinal
-            for one in fresh
-            if one.status is StepStatus.SUCCEEDED and not one.compensation and one.ordinal in tops
-        ]
+        through = [step.key for step in steps[begin : journal.position]]
+        tops = {step.key for step in steps}
+        done = [one.key for one in fresh if one.status is StepStatus.SUCCEEDED]
+        passed = [key for key in done if key in tops]
         moved = journal.position - begin
         if passed != through and not (new.status is Status.CANCELLED and moved == 0):
             raise Violation(2, f"moved past {through} when {passed} were recorded")
@@ -285,14 +283,14 @@ class Checks:
             if statuses != [StepStatus.SUCCEEDED] * len(ledger.definition.flat):
                 raise Violation(2, f"succeeded with {statuses}")
         elif new.status is Status.FAILED:
-            if failure is None or (failure.ordinal is None) != ledger.broken:
+            if failure is None or (failure.step is None) != ledger.broken:
                 raise Violation(2, f"failed for no reason: {failure}")
         elif new.live:
             if step is None:
                 raise Violation(2, f"over, but {new.status}")
             if new.lease_token is None:
                 kinds = (Status.PENDING,) if failure is not None else _PARKED.get(step.kind)
-                begun = journal.opened(step.ordinal) is not None
+                begun = journal.opened(step.key) is not None
                 if begun and new.status not in (kinds or (Status.PENDING,)):
                     raise Violation(2, f"{new.status} at {step.kind}")
 
@@ -322,21 +320,21 @@ class Checks:
         """A performer is asked to act. Properties 2, 4, 5, 9, 10."""
         ledger = self.ledgers[attempt.run_id]
         now = self._clock()
-        effect = (attempt.ordinal, attempt.compensation)
+        key = attempt.step
         self._may_start(ledger, attempt, token)
-        if effect not in turn(ledger):
-            number = 9 if attempt.compensation else 2
+        if key not in turn(ledger):
+            number = 9 if ledger.compensates(key) else 2
             raise Violation(number, f"{attempt.step} starts, {turn(ledger)} could")
-        begun = opened.attempt if (opened := ledger.journal.opened(*effect)) else 0
-        if attempt.number != begun + 1 or (token, effect, attempt.number) in ledger.attempts:
+        begun = opened.attempt if (opened := ledger.journal.opened(key)) else 0
+        if attempt.number != begun + 1 or (token, key, attempt.number) in ledger.attempts:
             raise Violation(5, f"attempt {attempt.number} of {attempt.step}, {begun} are recorded")
         if opened is not None and now + SKEW < (opened.next_at or 0):
             raise Violation(5, f"{attempt.step} acts before its pause is over")
         if ledger.losses >= MAX_LOST_LEASES:
             raise Violation(5, f"{attempt.step} acts after {ledger.losses} lost workers")
-        ledger.attempts.add((token, effect, attempt.number))
+        ledger.attempts.add((token, key, attempt.number))
         ends = now + attempt.timeout
-        execution = Execution(*effect, attempt.number, token, ends)
+        execution = Execution(key, attempt.number, token, ends)
         ledger.executions.append(execution)
         ledger.airborne.append(execution)
         told, in_flight = told_in_flight(ledger, now + SKEW), ledger.in_flight(token)

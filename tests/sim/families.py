@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from stepwell_engine.core.declared.definition import Step
-from stepwell_engine.core.declared.subworkflow import result_of
+from stepwell_engine.core.run.child import result_of
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.records import Record
@@ -40,12 +40,12 @@ class Families:
             raise Violation(9, f"child {head.run_id} of a parent that is {above.status}")
         if head.depth != above.depth + 1 or head.depth > MAX_DEPTH:
             raise Violation(9, f"a child {head.depth} deep of a parent {above.depth} deep")
-        for other, (ordinal, attempt) in parent.children.items():
-            if ordinal == record.ordinal and attempt == record.attempt:
+        for other, (key, attempt) in parent.children.items():
+            if key == record.key and attempt == record.attempt:
                 raise Violation(9, f"{head.run_id} and {other} for attempt {attempt}")
-            if ordinal == record.ordinal and self._ledgers[other].head.live:
+            if key == record.key and self._ledgers[other].head.live:
                 raise Violation(9, f"{head.run_id} was started while {other} was running")
-        parent.children[head.run_id] = record.ordinal, record.attempt
+        parent.children[head.run_id] = record.key, record.attempt
 
     def ended(self, new: Head) -> None:
         """A child, or what cascades, ended: from this very write on it owes."""
@@ -132,8 +132,8 @@ class Families:
 
     def _all_over(self, ledger: Ledger, step: Step) -> None:
         """No child of the step is running."""
-        for child, (ordinal, _) in ledger.children.items():
-            if ordinal == step.ordinal and self._ledgers[child].head.live:
+        for child, (key, _) in ledger.children.items():
+            if key == step.key and self._ledgers[child].head.live:
                 raise Violation(9, f"{step.key} goes on while its child {child} is running")
 
     def _code(self, step: Step, old: Record, child: str | None) -> str | None:

@@ -5,31 +5,29 @@ from dataclasses import dataclass, field
 
 from stepwell_engine.core.declared.definition import Definition, Kind, Step
 from stepwell_engine.core.declared.kinds import ACTION_KINDS
-from stepwell_engine.core.run import journal_codec
+from stepwell_engine.core.declared.progress import Progress
 from stepwell_engine.core.run.attempt import Deferred, Outcome
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.journal_codec import JournalCodec
+from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.records import Joined, Output, Record, Stored
 from stepwell_engine.core.run.status import StepStatus
-from stepwell_engine.service.runs.progress import Progress
 from tests.sim.scheduler import Violation
 
 SKEW = 900  # a clock is off by at most this, either way, in ms
 
-Effect = tuple[int, bool]  # a step's ordinal, and whether it is its compensation
-
 
 @dataclass(slots=True)
 class Execution:
-    """One time that a performer was asked to act, with a lease. True times.
+    """One time that a step runner was asked to try, with a lease. True times.
 
-    It must end by `ends_by`. `outcome` is None until the performer has answered, and for ever if
+    It must end by `ends_by`. `outcome` is None until the runner has answered, and for ever if
     the worker died; `over`: it has ended, or died; `seen`: the worker knows the outcome.
     """
 
-    ordinal: int
-    undo: bool
+    key: StepKey
     attempt: int
     token: str
     ends_by: int
@@ -39,11 +37,6 @@ class Execution:
     completed: bool = False
     seen: bool = False
     recorded: bool = False
-
-    @property
-    def effect(self) -> Effect:
-        """What it did."""
-        return self.ordinal, self.undo
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +66,17 @@ class Ledger:
     broken: bool
     head: Head
     journal: Journal = field(default_factory=Journal)
-    records: dict[Effect, Record] = field(default_factory=dict)
+    records: dict[StepKey, Record] = field(default_factory=dict)
     paged: tuple[Record, ...] = ()
     referred: dict[str, bytes] = field(default_factory=dict)
     executions: list[Execution] = field(default_factory=list)
     airborne: list[Execution] = field(default_factory=list)
-    attempts: set[tuple[str, Effect, int]] = field(default_factory=set)
-    deferred: dict[Effect, Execution] = field(default_factory=dict)
+    attempts: set[tuple[str, StepKey, int]] = field(default_factory=set)
+    deferred: dict[StepKey, Execution] = field(default_factory=dict)
     consumed: set[str] = field(default_factory=set)
     accepted: dict[str, int] = field(default_factory=dict)
     answered: dict[str, int] = field(default_factory=dict)
-    children: dict[str, tuple[int, int]] = field(default_factory=dict)
+    children: dict[str, tuple[StepKey, int]] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
     losses: int = 0
     writes: int = 0
@@ -124,19 +117,27 @@ class Ledger:
             and head.wake_at is None
         )
 
-    def step_of(self, effect: Effect) -> Step:
-        """The step, or the compensation."""
-        step = self.definition.flat[effect[0]]
-        return (step.compensate or step) if effect[1] else step
+    @property
+    def codec(self) -> JournalCodec:
+        """What decodes the run's journal."""
+        return JournalCodec(self.head.created_at, self.definition.keys)
 
-    def status(self, effect: Effect) -> StepStatus | None:
+    def compensates(self, key: StepKey) -> bool:
+        """Whether a record is that of a compensation."""
+        return key in self.definition.compensations
+
+    def compensated_by(self, key: StepKey) -> StepKey:
+        """The key of the step that a compensation compensates."""
+        return self.definition.flat[self.definition.by_key[key].ordinal].key
+
+    def status(self, key: StepKey) -> StepStatus | None:
         """What a step or a compensation came to; None while it is not over."""
-        record = self.records.get(effect)
+        record = self.records.get(key)
         return None if record is None else record.status
 
-    def succeeded(self, effect: Effect) -> bool:
+    def succeeded(self, key: StepKey) -> bool:
         """Whether that is recorded."""
-        return self.status(effect) is StepStatus.SUCCEEDED
+        return self.status(key) is StepStatus.SUCCEEDED
 
     def take(self, execution: Execution) -> None:
         """The worker knows the outcome now. What did not happen need not be recorded."""
@@ -144,8 +145,8 @@ class Ledger:
         if isinstance(execution.outcome, Deferred):
             execution.recorded = True
             self.airborne = [one for one in self.airborne if one is not execution]
-            self.attempts.discard((execution.token, execution.effect, execution.attempt))
-            self.deferred[execution.effect] = execution
+            self.attempts.discard((execution.token, execution.key, execution.attempt))
+            self.deferred[execution.key] = execution
 
     def in_hand(self, token: str) -> InHand:
         """What the holder of a lease has in hand now."""
@@ -155,38 +156,36 @@ class Ledger:
             known=tuple(one for one in mine if one.seen),
         )
 
-    def in_flight(self, token: str) -> set[Effect]:
+    def in_flight(self, token: str) -> set[StepKey]:
         """What the holder of a lease has begun and not recorded."""
-        return {one.effect for one in self.airborne if one.token == token}
+        return {one.key for one in self.airborne if one.token == token}
 
 
-def told_in_flight(ledger: Ledger, now: int) -> set[Effect]:
+def told_in_flight(ledger: Ledger, now: int) -> set[StepKey]:
     """What somebody who reads the run is told to be in flight."""
-    records = ledger.records | {one.action_key: one for one in ledger.journal.open}
+    records = ledger.records | {one.key: one for one in ledger.journal.open}
     run = Progress(ledger.definition, ledger.head, ledger.journal, records, now)
     return {one.key for one in run.due()}
 
 
-def outstanding(ledger: Ledger, index: int) -> list[Effect]:
+def outstanding(ledger: Ledger, index: int) -> list[StepKey]:
     """The compensations that the top-level step at `index` still needs."""
     top = ledger.definition.steps[index]
     return [
-        (step.ordinal, True)
+        step.compensate.key
         for step in (top, *top.children)
         if step.compensate is not None
-        and ledger.succeeded((step.ordinal, False))
-        and not ledger.succeeded((step.ordinal, True))
+        and ledger.succeeded(step.key)
+        and not ledger.succeeded(step.compensate.key)
     ]
 
 
-def turn(ledger: Ledger) -> list[Effect]:
+def turn(ledger: Ledger) -> list[StepKey]:
     """The actions that are the run's turn now: a step, a join's children, compensations."""
     journal, steps = ledger.journal, ledger.definition.steps
     if journal.failure is not None:
-        stuck = any(
-            one.compensation and one.status is StepStatus.FAILED for one in ledger.records.values()
-        )
-        if journal.failure.ordinal is None or stuck:
+        failed = (one for one in ledger.records.values() if one.status is StepStatus.FAILED)
+        if journal.failure.step is None or any(ledger.compensates(one.key) for one in failed):
             return []
         found = (outstanding(ledger, index) for index in range(journal.position - 1, -1, -1))
         return next(filter(None, found), [])
@@ -194,10 +193,10 @@ def turn(ledger: Ledger) -> list[Effect]:
     if step is None:
         return []
     if step.kind in ACTION_KINDS:
-        return [(step.ordinal, False)]
+        return [step.key]
     if step.kind is not Kind.JOIN:
         return []
-    children = [(child.ordinal, False) for child in steps[journal.position - 1].children]
+    children = [child.key for child in steps[journal.position - 1].children]
     if any(ledger.status(child) is StepStatus.FAILED for child in children):
         return []
     return [child for child in children if ledger.status(child) is None]
@@ -205,11 +204,11 @@ def turn(ledger: Ledger) -> list[Effect]:
 
 def ready_from(ledger: Ledger, now: int) -> int:
     """When a run that was just let go can move again, if nobody sends it anything."""
-    effects = turn(ledger)
+    keys = turn(ledger)
     step = ledger.step
-    if not effects and step is not None and ledger.journal.failure is None:
-        effects = [(step.ordinal, False)]
-    opened = [ledger.journal.opened(*effect) for effect in effects]
+    if not keys and step is not None and ledger.journal.failure is None:
+        keys = [step.key]
+    opened = [ledger.journal.opened(key) for key in keys]
     times = [
         0 if one is None or one.status is StepStatus.PENDING else one.next_at or 0 for one in opened
     ]
@@ -234,19 +233,19 @@ def read_records(ledger: Ledger, journal: Journal, meant: Iterable[Blob], read: 
             raise Violation(1, f"pages {before.pages} became {journal.pages}")
         for page in journal.pages[known:]:
             data = refer(ledger, page.blob, read)
-            found = journal_codec.decode_page(data, ledger.head.created_at)
+            found = ledger.codec.decode_page(data)
             if len(found) != page.count:
                 raise Violation(1, f"page {page.blob} holds {len(found)} steps, not {page.count}")
             paged = (*paged, *found)
     everything = (*paged, *journal.records)
-    records = {record.action_key: record for record in everything}
+    records = {record.key: record for record in everything}
     if len(records) != len(everything):
-        undo = [one.action_key for one in everything].count
-        twice = [one for one in everything if undo(one.action_key) > 1]
-        raise Violation(9 if twice[0].compensation else 1, f"recorded twice: {twice}")
-    for effect, record in ledger.records.items():
-        if records.get(effect) != record:
-            raise Violation(1, f"{record} became {records.get(effect)}")
+        count = [one.key for one in everything].count
+        twice = [one for one in everything if count(one.key) > 1]
+        raise Violation(9 if ledger.compensates(twice[0].key) else 1, f"recorded twice: {twice}")
+    for key, record in ledger.records.items():
+        if records.get(key) != record:
+            raise Violation(1, f"{record} became {records.get(key)}")
     for record in everything[len(ledger.records) :]:
         if isinstance(record.output, Stored):
             refer(ledger, record.output.blob, read)
@@ -273,8 +272,8 @@ def joined(ledger: Ledger, join: Step) -> bytes:
     """What a join's output must be."""
     definition = ledger.definition
     members = []
-    for child in definition.steps[definition.owners[join.ordinal] - 1].children:
-        output = content(ledger, child, ledger.records[child.ordinal, False].output)
+    for child in definition.steps[definition.owner(join.key) - 1].children:
+        output = content(ledger, child, ledger.records[child.key].output)
         members.append(b'"%s":%s' % (child.key.encode(), b"null" if output is None else output))
     return b"{" + b",".join(members) + b"}"
 
@@ -282,7 +281,7 @@ def joined(ledger: Ledger, join: Step) -> bytes:
 def run_output(ledger: Ledger) -> bytes | None:
     """A run's output: that of the last step that has one."""
     for step in reversed(ledger.definition.steps):
-        record = ledger.records.get((step.ordinal, False))
+        record = ledger.records.get(step.key)
         if record is not None and record.output is not None:
             return content(ledger, step, record.output)
     return None

@@ -1,4 +1,4 @@
-"""Mailboxes: what a write took out of one, and why. Properties 3 and 6."""
+"""Inboxes: what a write took out of one, and why. Properties 3 and 6."""
 
 from collections.abc import Callable, Iterable
 
@@ -6,6 +6,7 @@ from stepwell_engine.core.declared.definition import Kind, Step
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.status import StepStatus
 from tests.sim.ledger import Ledger, content, message_content
 from tests.sim.scheduler import Violation
@@ -14,20 +15,25 @@ Prompt = Callable[[int, str], None]
 
 
 def check_inbox(
-    ledger: Ledger, journal: Journal, old: Head, new: Head, passed: Iterable[int], prompt: Prompt
+    ledger: Ledger,
+    journal: Journal,
+    old: Head,
+    new: Head,
+    passed: Iterable[StepKey],
+    prompt: Prompt,
 ) -> None:
     """Every wait that ended took the oldest signal of its name; no other signal went.
 
     A child's news goes once nobody waits for that child any more. `ledger` has the new records
-    and the old journal; `passed` are the ordinals of the steps that succeeded.
+    and the old journal; `passed` are the steps that succeeded.
     """
     left = dict(old.inbox)
-    for ordinal in passed:
-        step = ledger.definition.flat[ordinal]
+    for key in passed:
+        step = ledger.definition.by_key[key]
         if step.kind is not Kind.WAIT_FOR_SIGNAL:
             continue
-        taken = next((key for key, one in left.items() if _is(one, step)), None)
-        output = content(ledger, step, ledger.records[ordinal, False].output)
+        taken = next((name for name, one in left.items() if _is(one, step)), None)
+        output = content(ledger, step, ledger.records[key].output)
         if taken is None or message_content(ledger, left[taken]) != output:
             raise Violation(6, f"{step.key} took a signal that was not the next: {output!r}")
         if taken in ledger.consumed:
@@ -52,7 +58,7 @@ def check_inbox(
 def check_parked(ledger: Ledger, new: Head) -> None:
     """Nobody lets go of a run for which there is news."""
     step = ledger.step
-    if step is None or ledger.journal.opened(step.ordinal) is None:
+    if step is None or ledger.journal.opened(step.key) is None:
         return
     if any(_is(message, step) for message in new.inbox.values()):
         raise Violation(6, f"parked although {step.signal} is there")

@@ -13,13 +13,13 @@ from stepwell_engine.core.declared import decide as deciding
 from stepwell_engine.core.declared import waits
 from stepwell_engine.core.declared.definition import Step
 from stepwell_engine.core.declared.transitions import finish_step
-from stepwell_engine.core.run import journal_codec
 from stepwell_engine.core.run.attempt import Succeeded
 from stepwell_engine.core.run.decision import Decision, StartAttempts
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.journal import Journal
-from stepwell_engine.core.run.journal_codec import Packed
+from stepwell_engine.core.run.journal_codec import JournalCodec, Packed
+from stepwell_engine.core.run.keys import UNNAMED
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.core.run.transitions import succeeded_record
@@ -142,7 +142,8 @@ class ClosingDropsBlobs(SimRuns):
     def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
         head = self._store.peek(run_id)
         base = head.created_at if head is not None else 0
-        packed = journal_codec.pack(journal_codec.decode(journal, base), base, token, commit)
+        codec = JournalCodec(base, UNNAMED)
+        packed = codec.pack(codec.decode(journal), token, commit)
         return super().close(run_id, token, commit, packed.data)
 
 
@@ -205,7 +206,7 @@ class SettlesTwice(LeasedRun):
         if goes_on and self._head.commit_seq != before:
             for one in tried:
                 if isinstance(one.outcome, Succeeded):
-                    begun = Record(one.attempt.ordinal, StepStatus.RETRYING, one.attempt.number)
+                    begun = Record(one.attempt.step, StepStatus.RETRYING, one.attempt.number)
                     done = succeeded_record(begun, one.outcome.output, one.finished)
                     self._journal = finish_step(self._journal, done)
         return goes_on
@@ -270,11 +271,11 @@ def _expires_blindly(*args: Any) -> Decision:
     return replace(deciding.decide(*args), absent=False)
 
 
-def _pack_without_token(journal: Journal, base: int, token: str, write: int) -> Packed:
-    return _PACK(journal, base, "", write)
+def _pack_without_token(codec: JournalCodec, journal: Journal, token: str, write: int) -> Packed:
+    return _PACK(codec, journal, "", write)
 
 
-_PACK = journal_codec.pack
+_PACK = JournalCodec.pack
 _ATTEMPT = effects.attempt_all
 _WAIT = waits.wait_for_signal
 _DECIDE = "stepwell_engine.core.declared.decide."
@@ -319,13 +320,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     patch("a wait begins anew", _DECIDE + "wait_for_signal", _waits_anew, 2, 6),
     patch(
         "expiry without 'no new mail'",
-        "stepwell_engine.service.worker.leased_run.decide",
+        "stepwell_engine.core.declared.program.decide",
         _expires_blindly,
         6,
     ),
     patch(
         "payload key without the token",
-        "stepwell_engine.core.run.journal_codec.pack",
+        "stepwell_engine.core.run.journal_codec.JournalCodec.pack",
         _pack_without_token,
         1,
     ),

@@ -6,12 +6,13 @@ from typing import Any
 from stepwell_engine.core.declared import compensate, fanout, subworkflow, transitions
 from stepwell_engine.core.declared import decide as deciding
 from stepwell_engine.core.declared.definition import Definition, Step
-from stepwell_engine.core.declared.subworkflow import ChildResult, begin_child, child_started
 from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed
+from stepwell_engine.core.run.child import ChildNamed, ChildResult, ChildStarted
 from stepwell_engine.core.run.decision import Decision, StartChild
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.journal import Failure, Journal
+from stepwell_engine.core.run.program import Program
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.core.run.transitions import record_open, retrying_record
@@ -86,10 +87,10 @@ class StartsUnrecordedChildren(LeasedRun):
     def _start_child(self, decision: Decision, start: StartChild, now: int) -> bool:
         if start.child is not None:
             return super()._start_child(decision, start, now)
-        step, child = self._definition.flat[start.ordinal], self._tools.ids.run_id()
-        begun = begin_child(step, decision.journal, start.attempt, child, now)
-        self._tools.children.start(self._head, step, child)
-        self._journal = child_started(step, begun)
+        child = self._tools.ids.run_id()
+        begun = self._program.settle_child(decision.journal, ChildNamed(start, child), now)
+        self._tools.children.start(self._head, start, child)
+        self._journal = self._program.settle_child(begun, ChildStarted(start), now)
         return True
 
 
@@ -142,11 +143,11 @@ class TakesNothingBack(Children):
 
 
 class ForgetsWhatItStarted(Children):
-    def start(self, parent: Head, step: Step, child: str) -> Failed | None:
+    def start(self, parent: Head, start: StartChild, child: str) -> Failed | None:
         runs = self._runs
         self._runs = _Blind(runs)
         try:
-            return super().start(parent, step, child)
+            return super().start(parent, start, child)
         finally:
             self._runs = runs
 
@@ -163,9 +164,9 @@ class _Blind:
 
 
 class TakesSilenceForAnAnswer(Advance):
-    def _definition(self, head: Head) -> Definition:
+    def _program(self, head: Head) -> Program:
         try:
-            return super()._definition(head)
+            return super()._program(head)
         except StoreError as error:
             raise ValueError(str(error)) from error
 
@@ -213,7 +214,7 @@ def _holds_nothing(*args: Any) -> Decision:
 
 
 def _takes_any_news(context: Any, step: Step, journal: Journal) -> Any:
-    opened = journal.opened(step.ordinal)
+    opened = journal.opened(step.key)
     news = [message for message in context.inbox.values() if message.kind == "child"]
     if opened is None or opened.child is None or not news:
         return _SUBWORKFLOW(context, step, journal)
@@ -222,13 +223,13 @@ def _takes_any_news(context: Any, step: Step, journal: Journal) -> Any:
 
 
 def _compensates_the_failed(context: Any, journal: Journal, failure: Failure) -> Any:
-    if journal.compensating is None and failure.ordinal is not None:
+    if journal.compensating is None and failure.step is not None:
         journal = replace(journal, compensating=journal.position)
     return _COMPENSATE(context, journal, failure)
 
 
 def _counts_as_done(definition: Definition, journal: Journal, failed: Record) -> Journal:
-    if failed.compensation:
+    if failed.key in definition.compensations:
         return _FINISH_COMPENSATION(definition, journal, failed)
     return _RECORD_FAILURE(definition, journal, failed)
 
@@ -243,9 +244,7 @@ def _costs_an_attempt(
     journal: Journal, attempt: Attempt, outcome: Deferred, started: int, now: int
 ) -> Journal:
     failed = Failed(outcome.message)
-    begun = journal.opened(attempt.ordinal, attempt.compensation) or Record(
-        attempt.ordinal, StepStatus.RETRYING, compensation=attempt.compensation
-    )
+    begun = journal.opened(attempt.step) or Record(attempt.step, StepStatus.RETRYING)
     begun = replace(begun, attempt=attempt.number, started_at=started)
     return record_open(journal, retrying_record(begun, failed, now))
 
@@ -316,7 +315,7 @@ BRANCHES: tuple[Mutation, ...] = (
     advance("a definition that cannot be read now fails the run", TakesSilenceForAnAnswer, 2),
     patch(
         "a failed child is recorded beside acts in flight",
-        "stepwell_engine.service.worker.leased_run.decide",
+        "stepwell_engine.core.declared.program.decide",
         _holds_nothing,
         2,
         9,

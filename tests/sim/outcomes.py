@@ -10,9 +10,10 @@ from stepwell_engine.core.declared.kinds import ACTION_KINDS
 from stepwell_engine.core.run.attempt import Deferred, Failed, Succeeded
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.records import Joined, Record
 from stepwell_engine.core.run.status import StepStatus
-from tests.sim.ledger import SKEW, Effect, Execution, Ledger, content, joined
+from tests.sim.ledger import SKEW, Execution, Ledger, content, joined
 from tests.sim.scheduler import Violation
 
 
@@ -39,18 +40,16 @@ class Look:
     head: Head
     journal: Journal
     fresh: tuple[Record, ...]
-    tried: Mapping[Effect, Execution]
+    tried: Mapping[StepKey, Execution]
     now: int
     calls: Calls
 
-    def joins_failed(self, effect: Effect) -> bool:
+    def joins_failed(self, key: StepKey) -> bool:
         """Whether this write failed the join for which a child ran."""
         definition = self.ledger.definition
-        index = definition.owners[effect[0]]
+        index = definition.owner(key)
         return any(
-            one.status is StepStatus.FAILED
-            and not one.compensation
-            and one.ordinal == definition.steps[index + 1].ordinal
+            one.status is StepStatus.FAILED and one.key == definition.steps[index + 1].key
             for one in self.fresh
             if index + 1 < len(definition.steps)
         )
@@ -63,20 +62,18 @@ def check_open(look: Look) -> int:
     """
     ledger, child_starts = look.ledger, 0
     for old in ledger.journal.open:
-        new = look.journal.opened(*old.action_key)
-        if new == old or old.action_key in ledger.records:
+        new = look.journal.opened(old.key)
+        if new == old or old.key in ledger.records:
             continue
-        called = (
-            ledger.definition.flat[old.ordinal].kind is Kind.SUBWORKFLOW and not old.compensation
-        )
-        tried = old.action_key in look.tried or old.action_key in ledger.deferred
+        called = ledger.definition.by_key[old.key].kind is Kind.SUBWORKFLOW
+        tried = old.key in look.tried or old.key in ledger.deferred
         if new is None or not (tried or called):
             raise Violation(2, f"{old} became {new}, and it was not tried")
     for new in look.journal.open:
-        before = ledger.journal.opened(*new.action_key)
-        if new.action_key in ledger.records:
+        before = ledger.journal.opened(new.key)
+        if new.key in ledger.records:
             raise Violation(1, f"{new} is finished and begun")
-        step = ledger.step_of(new.action_key)
+        step = ledger.definition.by_key[new.key]
         if step.kind in ACTION_KINDS:
             attempts = before.attempt if before is not None else 0
             if new.attempt != attempts:
@@ -94,7 +91,7 @@ def check_open(look: Look) -> int:
 
 
 def _check_retry(look: Look, step: Step, new: Record, before: int) -> None:
-    tried = look.tried.get(new.action_key)
+    tried = look.tried.get(new.key)
     if tried is None or tried.attempt != new.attempt:
         raise Violation(5, f"{new}: no such attempt was made with this lease")
     if new.attempt != before + 1 or new.attempt >= step.max_attempts:
@@ -109,7 +106,7 @@ def _check_retry(look: Look, step: Step, new: Record, before: int) -> None:
 
 def _check_deferred(look: Look, new: Record) -> None:
     """An attempt did not happen: it costs nothing, and is due again after the shortest pause."""
-    tried = look.ledger.deferred.get(new.action_key)
+    tried = look.ledger.deferred.get(new.key)
     if tried is None or not isinstance(tried.outcome, Deferred):
         raise Violation(5, f"{new}: it was not tried")
     if new.error != tried.outcome.message or (new.next_at or 0) < tried.ended_at - SKEW + pause(1):
@@ -125,8 +122,9 @@ def pause(attempt: int, asked: int | None = None) -> int:
 def check_finished(look: Look, record: Record) -> None:
     """A newly finished step came to what really happened."""
     ledger = look.ledger
-    step = ledger.step_of(record.action_key)
-    if record.compensation and not ledger.succeeded((record.ordinal, False)):
+    step = ledger.definition.by_key[record.key]
+    compensates = ledger.compensates(record.key)
+    if compensates and not ledger.succeeded(ledger.compensated_by(record.key)):
         raise Violation(9, f"{record}, but the step did not succeed")
     if record.status is StepStatus.CANCELLED:
         _check_cancelled(look, step, record)
@@ -143,7 +141,7 @@ def check_finished(look: Look, record: Record) -> None:
     elif step.kind is Kind.JOIN:
         _check_join(ledger, step, record)
     else:
-        before = ledger.journal.opened(record.ordinal)
+        before = ledger.journal.opened(record.key)
         look.calls.is_over(ledger, step, before, record)
 
 
@@ -158,8 +156,8 @@ def _check_wait(look: Look, step: Step, record: Record) -> None:
 
 def _check_join(ledger: Ledger, step: Step, record: Record) -> None:
     definition = ledger.definition
-    children = definition.steps[definition.owners[step.ordinal] - 1].children
-    statuses = [ledger.status((child.ordinal, False)) for child in children]
+    children = definition.steps[definition.owner(step.key) - 1].children
+    statuses = [ledger.status(child.key) for child in children]
     if record.code == "child_failed":
         if StepStatus.FAILED not in statuses:
             raise Violation(2, f"{record}, but its children are {statuses}")
@@ -174,7 +172,7 @@ def _check_join(ledger: Ledger, step: Step, record: Record) -> None:
 
 
 def _check_action(look: Look, step: Step, record: Record) -> None:
-    tried = look.tried.get(record.action_key)
+    tried = look.tried.get(record.key)
     if record.code == "worker_lost":
         if look.ledger.losses < limits.MAX_LOST_LEASES:
             raise Violation(5, f"{record} after {look.ledger.losses} lost workers")
@@ -202,10 +200,11 @@ def _check_cancelled(look: Look, step: Step, record: Record) -> None:
 
     If its last attempt comes with this very write, that one failed, and another was to follow.
     """
-    siblings = not record.compensation and look.joins_failed(record.action_key)
+    compensates = look.ledger.compensates(record.key)
+    siblings = not compensates and look.joins_failed(record.key)
     if look.head.status != "cancelled" and not siblings:
         raise Violation(10, f"{record} in a run that is {look.head.status}")
-    tried = look.tried.get(record.action_key)
+    tried = look.tried.get(record.key)
     if tried is None:
         return
     outcome = tried.outcome

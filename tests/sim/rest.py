@@ -1,7 +1,7 @@
 """Nothing stands still for long, and nothing is missing when everything is over."""
 
 from stepwell_engine.core.declared.definition import Kind
-from stepwell_engine.core.run.records import Joined
+from stepwell_engine.core.declared.program import DeclaredProgram
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.limits import CLOCK_MARGIN, LEASE
 from stepwell_engine.ports import Clock, Runs
@@ -64,13 +64,13 @@ def _check_joins(ledger: Ledger, reader: RunReader) -> None:
     joins = [
         step
         for step in ledger.definition.steps
-        if step.kind is Kind.JOIN and ledger.succeeded((step.ordinal, False))
+        if step.kind is Kind.JOIN and ledger.succeeded(step.key)
     ]
     if not joins:
         return
-    head, definition = ledger.head, ledger.definition
-    records = reader.records(head, journal_of(head))
+    head, program = ledger.head, DeclaredProgram(ledger.definition)
+    records = reader.records(head, journal_of(head, program.keys), program.keys)
     for step in joins:
-        found = reader.output(head, definition, records, step, Joined())
+        found = reader.output(head, program, records, step.key)
         if found != joined(ledger, step):
             raise Violation(1, f"{step.key} reads {found!r}")

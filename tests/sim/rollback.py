@@ -12,23 +12,21 @@ def check_compensation(ledger: Ledger, before: Journal, new: Head) -> None:
     """The cursor stands where the records say; `ledger` has the new journal already."""
     journal = ledger.journal
     failure = journal.failure
-    if before.failure is not None and (
-        failure is None or failure.ordinal != before.failure.ordinal
-    ):
+    if before.failure is not None and (failure is None or failure.step != before.failure.step):
         raise Violation(9, f"{before.failure} became {failure}")
-    undone = [one for one in ledger.records.values() if one.compensation]
-    if failure is None or failure.ordinal is None:
-        if undone or journal.compensating is not None:
-            raise Violation(9, f"undone in a run without a failure to undo: {undone}")
+    compensations = [one for one in ledger.records.values() if ledger.compensates(one.key)]
+    if failure is None or failure.step is None:
+        if compensations or journal.compensating is not None:
+            raise Violation(9, f"compensated without a failure: {compensations}")
         return
-    if ledger.status((failure.ordinal, False)) is not StepStatus.FAILED:
+    if ledger.status(failure.step) is not StepStatus.FAILED:
         raise Violation(9, f"{failure}, but the step is not recorded as failed")
     steps = ledger.definition.steps
     left = [index for index in range(journal.position) if outstanding(ledger, index)]
     last = left[-1] if left else -1
-    for record in undone:
-        if ledger.definition.owners[record.ordinal] < last:
-            raise Violation(9, f"{record}, but {steps[last].key} is not undone")
+    for record in compensations:
+        if ledger.definition.owner(record.key) < last:
+            raise Violation(9, f"{record}, but {steps[last].key} is not compensated")
     if new.status is not Status.CANCELLED:  # whose rollback stops where it is
         _check_cursor(ledger, last, new)
 
@@ -46,9 +44,10 @@ def _check_cursor(ledger: Ledger, last: int, new: Head) -> None:
         raise Violation(
             9, f"the rollback says {journal.children_compensated:b} of step {last} is undone"
         )
-    if not begun and any(one.compensation for one in ledger.records.values()):
-        raise Violation(9, "undone before the rollback began")
-    failed = [one for one in ledger.records.values() if one.compensation and one.status == "failed"]
+    compensations = [one for one in ledger.records.values() if ledger.compensates(one.key)]
+    if not begun and compensations:
+        raise Violation(9, "compensated before that began")
+    failed = [one for one in compensations if one.status is StepStatus.FAILED]
     stuck = journal.failure is not None and journal.failure.stuck
     if stuck != bool(failed):
         raise Violation(9, f"stuck: {stuck}, but these failed: {failed}")
@@ -60,5 +59,5 @@ def _bits(ledger: Ledger, top: Step) -> int:
     return sum(
         1 << index
         for index, child in enumerate(top.children)
-        if ledger.succeeded((child.ordinal, True))
+        if child.compensate is not None and ledger.succeeded(child.compensate.key)
     )

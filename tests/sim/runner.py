@@ -48,9 +48,7 @@ class SimStepRunner:
         scheduler.note("acts", attempt.step, "attempt", attempt.number, "for", lasts, "ms")
         execution = links.checks.attempt_starts(attempt, actor.token)
         self._starts(attempt, lasts)
-        poisoned = (
-            not (faults.profile.calm or attempt.compensation) and nature.poison == attempt.ordinal
-        )
+        poisoned = not faults.profile.calm and attempt.step == f"step-{nature.poison}"
         dies = poisoned or faults.happens(faults.profile.attempt_crash)
         try:
             scheduler.pause(int(lasts * scheduler.random.random()) if dies else lasts)
@@ -74,6 +72,7 @@ class SimStepRunner:
     def _draw(self, attempt: Attempt, nature: Nature) -> tuple[int, Outcome, Defect | None]:
         """How long the act takes, what has to be recorded, and what to raise instead."""
         random = self._links.scheduler.random
+        compensates = self._links.checks.ledgers[attempt.run_id].compensates(attempt.step)
         serial = next(self._serials)
         if random.random() < nature.defect:
             defect = Defect(f"number {serial}")
@@ -84,7 +83,7 @@ class SimStepRunner:
         lasts = int(attempt.timeout * (1.1 if slow else 0.2) * random.random())
         if lasts >= attempt.timeout:
             return attempt.timeout, Failed(f"timeout {serial}", "timeout"), None
-        if random.random() < (nature.compensation_fails if attempt.compensation else nature.fails):
+        if random.random() < (nature.compensation_fails if compensates else nature.fails):
             hopeless = random.random() < nature.hopeless
             asked = random.random() < _RETRY_AFTER
             pause = int(random.random() * 600_000) if asked else None

@@ -62,7 +62,8 @@ def count(ledger: Ledger, seen: Counter[str]) -> None:
         not execution.recorded for execution in ledger.executions
     )
     for record in ledger.records.values():
-        kind = "undo" if record.compensation else ledger.definition.flat[record.ordinal].kind
+        compensates = ledger.compensates(record.key)
+        kind = "undo" if compensates else ledger.definition.by_key[record.key].kind
         seen[f"{kind} {record.status}"] += 1
         seen[f"code {record.code}"] += 1
     seen["put off"] += len(ledger.deferred)

@@ -7,6 +7,7 @@ from string import ascii_letters
 
 from stepwell_engine import limits
 from stepwell_engine.core.declared.definition import Definition
+from stepwell_engine.core.declared.program import DeclaredProgram
 from stepwell_engine.errors import Problem, Unavailable
 from tests.sim.definitions import PROJECT, SIGNALS, Drawing, Style, T
 
@@ -112,8 +113,8 @@ class Catalog:
             raise Problem("workflow_disabled", f"{workflow} is disabled")
         return slot.definition.version
 
-    def load(self, project: str, workflow: str, version: int) -> Definition:
-        """The definition; ValueError if the slot's cannot be read."""
+    def load(self, project: str, workflow: str, version: int) -> DeclaredProgram:
+        """The program; ValueError if the slot's cannot be read."""
         if self._down():
             raise Unavailable("the store did not answer")
         slot = self._slots[workflow]
@@ -121,7 +122,11 @@ class Catalog:
             raise KeyError(f"{project} {workflow} {version}")
         if slot.broken:
             raise ValueError("a step without a key")
-        return slot.definition
+        return DeclaredProgram(slot.definition)
+
+    def unreadable(self, project: str, workflow: str, version: int) -> DeclaredProgram:
+        """No steps."""
+        return DeclaredProgram(Definition(project, workflow, version, ()))
 
 
 def draw_slots(random: Random) -> tuple[Slot, ...]:

@@ -71,7 +71,7 @@ def test_secrets_are_sealed_by_the_key(home: AwsHome) -> None:
     step = {"key": "pay", "kind": "webhook", "target": "https://a.example", "secret": "hunter2"}
     home.engine.services.workflows.publish("shop", "order", {"steps": [step]})
     loaded = home.engine.services.workflows.load("shop", "order", 1)
-    assert str(loaded.steps[0].secret).startswith("k1.")
+    assert str(loaded.definition.steps[0].secret).startswith("k1.")
 
 
 def test_messages_are_listed_by_no_one(home: AwsHome) -> None:

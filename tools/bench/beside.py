@@ -12,7 +12,7 @@ from stepwell_engine.adapters.process.system import RandomIds, SystemClock
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.run.attempt import Attempt, Outcome, Succeeded
 from stepwell_engine.core.run.head import Head
-from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.wiring.engine import Capabilities, Stores, assemble
 
@@ -31,7 +31,7 @@ class Nothing:
 
     def run(self, attempt: Attempt) -> Outcome:
         """Succeed."""
-        return Succeeded(b"%d" % attempt.ordinal)
+        return Succeeded(b"%d" % attempt.number)
 
     def seal(self, plain: str, project: str) -> str:
         """The text itself."""
@@ -90,7 +90,7 @@ class Beside:
     def parked(self, count: int) -> Iterator[Head]:
         """New heads as those of runs that sleep and wait, some with a signal that is early."""
         asleep, slots = self._park(SLEEPING), self._park(WAITING)
-        early = InboxMessage("signal", "early", self._clock.now(), b'{"amount":49}')
+        early = InboxMessage(MessageKind.SIGNAL, "early", self._clock.now(), b'{"amount":49}')
         for number in range(count):
             wakes = self._clock.now() + limits.HOUR + number
             head = replace(

@@ -13,7 +13,7 @@ from pynamodb.constants import BINARY, MAP, NUMBER, STRING
 from pynamodb.indexes import GlobalSecondaryIndex, IncludeProjection, KeysOnlyProjection
 from pynamodb.models import Model
 
-from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
 from stepwell_engine.core.run.status import Status
 
 HEAD: Final = "h"  # the sort key of a head; no blob is called so
@@ -135,7 +135,9 @@ class InboxAttribute(Attribute[Mapping[str, InboxMessage]]):
     @staticmethod
     def _message(cells: list[dict[str, Any]]) -> InboxMessage:
         kind, name, at, body, blob = cells
-        return InboxMessage(kind["S"], name["S"], int(at["N"]), body.get("B"), blob.get("S"))
+        return InboxMessage(
+            MessageKind(kind["S"]), name["S"], int(at["N"]), body.get("B"), blob.get("S")
+        )
 
 
 class RunsOfWorkflow(GlobalSecondaryIndex[Any]):  # type: ignore[no-untyped-call]  # PynamoDB's

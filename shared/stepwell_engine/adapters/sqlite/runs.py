@@ -7,7 +7,7 @@ from typing import Final
 
 from stepwell_engine.adapters.sqlite.database import Database, Row
 from stepwell_engine.core.run.head import Blob, Head
-from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
 from stepwell_engine.core.run.status import LIVE, Status
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
@@ -365,7 +365,7 @@ def _head(connection: sqlite3.Connection, row: Row) -> Head:
 
 def _inbox(connection: sqlite3.Connection, run_id: RunId) -> MappingProxyType[str, InboxMessage]:
     rows = connection.execute(_SELECT_INBOX, (run_id,)).fetchall()
-    return MappingProxyType({row[0]: InboxMessage(*row[1:]) for row in rows})
+    return MappingProxyType({row[0]: InboxMessage(MessageKind(row[1]), *row[2:]) for row in rows})
 
 
 def _find(connection: sqlite3.Connection, run_id: RunId) -> Head | None:

@@ -6,8 +6,8 @@ from typing_extensions import TypedDict
 
 from stepwell_engine.api.models import Time
 from stepwell_engine.core.values import jsonvalue
+from stepwell_engine.core.values.times import iso
 from stepwell_engine.ports import Resource
-from stepwell_engine.service.runs.progress import iso
 
 
 class QueueView(TypedDict):

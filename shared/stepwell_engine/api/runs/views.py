@@ -6,13 +6,12 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from stepwell_engine.api.models import Json, Time
-from stepwell_engine.core.declared.definition import Kind
-from stepwell_engine.core.declared.kinds import KINDS
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.status import Status, StepStatus
+from stepwell_engine.core.run.view import Compensation, CompensationState, StepRow
 from stepwell_engine.core.values import jsonvalue
+from stepwell_engine.core.values.times import iso
 from stepwell_engine.service.runs.controls import Signal
-from stepwell_engine.service.runs.progress import Compensation, CompensationState, StepRow, iso
 from stepwell_engine.service.runs.queries import RunDetail, RunRow
 
 Depth = Annotated[int, Field(description="How many runs are above: 0 for one without a parent.")]
@@ -217,7 +216,7 @@ def step_view(row: StepRow) -> StepView:
     record = row.record
     came_to: StepResult = {}
     output = None if row.output is None else jsonvalue.decode(row.output)
-    if row.step.kind is Kind.SUBWORKFLOW:
+    if row.starts_run:
         if row.child is not None:
             came_to["output"] = row.child
         if row.output is not None:
@@ -230,15 +229,14 @@ def step_view(row: StepRow) -> StepView:
         came_to["code"] = record.code
     if row.parent is not None:
         came_to["parent_step_id"] = row.parent
-    if record.compensation:
+    if row.compensating:
         came_to["compensating"] = True
-    has_attempts = "max_attempts" in KINDS[row.step.kind].fields
     return {
-        "key": row.step.key,
-        "kind": row.step.kind,
+        "key": row.key,
+        "kind": row.kind,
         "status": record.status,
         "attempt": record.attempt,
-        "max_attempts": row.step.max_attempts if has_attempts else 1,
+        "max_attempts": row.max_attempts,
         **came_to,
         "started_at": _time(record.started_at),
         "finished_at": _time(record.finished_at),

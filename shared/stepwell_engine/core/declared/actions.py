@@ -1,65 +1,53 @@
 """Trying actions: one top-level step, the children of a fan-out, compensations. Pure.
 
-All are a list of effects still to be done; some of it may be in flight, some of it backs off.
+All are a list of actions still to be done; some of it may be in flight, some of it backs off.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stepwell_engine import limits
 from stepwell_engine.core.declared.context import DecisionContext, StepDecision
 from stepwell_engine.core.declared.definition import Step
-from stepwell_engine.core.declared.transitions import breach_ceiling, next_attempt, record_failure
+from stepwell_engine.core.declared.transitions import (
+    breach_ceiling,
+    next_attempt,
+    record_failure,
+)
 from stepwell_engine.core.run.decision import Park, StartAttempts
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.core.run.transitions import ends, failed_record
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
-    """An action to be done: a step, or a compensation (whose ordinal is that of its step)."""
-
-    step: Step
-    compensation: bool = False
-
-    @property
-    def key(self) -> tuple[int, bool]:
-        """Which record it makes."""
-        return self.step.ordinal, self.compensation
-
-
-def attempt_all(context: DecisionContext, journal: Journal, todo: Sequence[Action]) -> StepDecision:
+def attempt_all(context: DecisionContext, journal: Journal, todo: Sequence[Step]) -> StepDecision:
     """Try what can be tried now, as many as may be at once; park if nothing can.
 
-    `todo` is not empty. A new act begins only once the outcome that made room for it is recorded;
-    what could be tried first begins first, so that a reader of the journal can tell what does.
+    `todo` is not empty. What is in flight is not stored: a reader takes the first ones of those
+    that could be tried to be in flight. So a new attempt begins only once the outcome that made
+    room for it is recorded, and what could be tried first begins first.
     """
     hopeless = _hopeless(context, journal, todo)
     if hopeless is not None:
         return StepDecision(hopeless)
-    if journal.attempts + len(context.in_flight) >= limits.MAX_RUN_ATTEMPTS:
-        return (
-            StepDecision(journal, StartAttempts(()))
-            if context.in_flight
-            else StepDecision(breach_ceiling(journal))
-        )
-    idle = [one for one in todo if one.key not in context.in_flight]
-    backing = {one.key: opened for one in idle if (opened := _backing_off(context, journal, one))}
-    ready = by_due_time(journal.opened, (one for one in idle if one.key not in backing))
-    room = at_once(context.head) - len(context.in_flight)
-    room = min(room, limits.MAX_RUN_ATTEMPTS - journal.attempts - len(context.in_flight))
-    attempts = tuple(
-        next_attempt(context, one.step, journal.opened(*one.key), one.compensation)
-        for one in ready[:room]
-    )
+    begun = len(context.in_flight)
+    if journal.attempts + begun >= limits.MAX_RUN_ATTEMPTS:
+        if context.in_flight:
+            return StepDecision(journal, StartAttempts(()))
+        return StepDecision(breach_ceiling(journal))
+    idle = [step for step in todo if step.key not in context.in_flight]
+    backing = {step.key: one for step in idle if (one := _backing_off(context, journal, step))}
+    ready = by_due_time(journal.opened, (step for step in idle if step.key not in backing))
+    room = at_once(context.head) - begun
+    room = min(room, limits.MAX_RUN_ATTEMPTS - journal.attempts - begun)
+    attempts = tuple(next_attempt(context, step, journal.opened(step.key)) for step in ready[:room])
     soonest = min(map(ends, backing.values()), default=None)
     if attempts or context.in_flight:
-        return StepDecision(
-            journal, StartAttempts(attempts, soonest if room > len(attempts) else None)
-        )
+        until = soonest if room > len(attempts) else None
+        return StepDecision(journal, StartAttempts(attempts, until))
     return StepDecision(journal, Park(Status.PENDING, soonest or context.now))
 
 
@@ -71,35 +59,31 @@ def at_once(head: Head) -> int:
     return 1 if head.lost_leases >= limits.SUSPECT_LOST_LEASES else limits.CHILDREN_AT_ONCE
 
 
-def by_due_time(
-    record_of: Callable[[int, bool], Record | None], ready: Iterable[Action]
-) -> list[Action]:
-    """Effects in the order in which they could be tried, those never tried yet first."""
+def by_due_time(record_of: Callable[[StepKey], Record | None], ready: Iterable[Step]) -> list[Step]:
+    """Actions in the order in which they could be tried, those never tried yet first."""
 
-    def ready_at(action: Action) -> int:
-        record = record_of(*action.key)
+    def ready_at(step: Step) -> int:
+        record = record_of(step.key)
         return 0 if record is None else ends(record)
 
     return sorted(ready, key=ready_at)
 
 
-def _backing_off(context: DecisionContext, journal: Journal, action: Action) -> Record | None:
-    """The record of an effect, not in flight, whose next attempt is not due."""
-    opened = journal.opened(*action.key)
+def _backing_off(context: DecisionContext, journal: Journal, step: Step) -> Record | None:
+    """The record of an action, not in flight, whose next attempt is not due."""
+    opened = journal.opened(step.key)
     return opened if opened is not None and context.now < ends(opened) else None
 
 
-def _hopeless(context: DecisionContext, journal: Journal, todo: Sequence[Action]) -> Journal | None:
+def _hopeless(context: DecisionContext, journal: Journal, todo: Sequence[Step]) -> Journal | None:
     """The journal of a run whose workers do not survive what it is about to do."""
     lost = context.head.lost_leases
     if lost < limits.MAX_LOST_LEASES or context.in_flight:
         return None
     # One that backs off was not in flight.
-    ready = [one for one in todo if _backing_off(context, journal, one) is None]
+    ready = [step for step in todo if _backing_off(context, journal, step) is None]
     first = by_due_time(journal.opened, ready or todo)[0]
-    record = journal.opened(*first.key) or Record(
-        first.step.ordinal, StepStatus.RETRYING, compensation=first.compensation
-    )
+    record = journal.opened(first.key) or Record(first.key, StepStatus.RETRYING)
     text = (
         f"the worker was lost {lost} times in a row while it ran this step "
         f"(attempt {record.attempt + 1}): it may exhaust memory or crash its process"

@@ -1,17 +1,18 @@
-"""Unwinding a failed run: backwards, one top-level step at a time, each compensation in full.
+"""Compensating a failed run: backwards, one top-level step at a time, each in full.
 
-Only what is recorded as succeeded is undone. A compensation that fails for good stops the walk
-where it is: going on would claim an unwinding that never happened. Pure.
+Only what is recorded as succeeded is compensated. A compensation that fails for good stops the walk
+where it is: going on would claim a compensation that never happened. Pure.
 """
 
 from dataclasses import replace
 
-from stepwell_engine.core.declared.actions import Action, attempt_all
+from stepwell_engine.core.declared.actions import attempt_all
 from stepwell_engine.core.declared.context import DecisionContext, StepDecision
 from stepwell_engine.core.declared.definition import Definition, Kind, Step
 from stepwell_engine.core.declared.fanout import bit
 from stepwell_engine.core.run.decision import Finish, StartAttempts
 from stepwell_engine.core.run.journal import Failure, Journal
+from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.core.run.transitions import error_text, record_finished
@@ -20,10 +21,10 @@ ALL_COMPENSATED = -1
 
 
 def compensate(context: DecisionContext, journal: Journal, failure: Failure) -> StepDecision:
-    """What a failed run does next: undo something, or end."""
-    if failure.ordinal is None or failure.stuck:
+    """What a failed run does next: compensate something, or end."""
+    if failure.step is None or failure.stuck:
         return StepDecision(journal, Finish(Status.FAILED))
-    stuck = _failed_compensation(journal)
+    stuck = _failed_compensation(context.definition, journal)
     if stuck is not None:
         if context.in_flight:
             return StepDecision(journal, StartAttempts(()), hold=True)
@@ -43,36 +44,37 @@ def compensate(context: DecisionContext, journal: Journal, failure: Failure) -> 
 
 
 def finish_compensation(definition: Definition, journal: Journal, record: Record) -> Journal:
-    """Record that a step is undone; the rollback moves with it."""
-    index = definition.owners[record.ordinal]
+    """Record that a step is compensated; the position of compensating moves with it."""
+    index, step = definition.owner(record.key), definition.by_key[record.key]
     top = definition.steps[index]
     journal = record_finished(journal, record)
-    if top.ordinal == record.ordinal:
+    if top.ordinal == step.ordinal:
         return replace(journal, compensating=index - 1, children_compensated=0)
-    child = definition.flat[record.ordinal]
-    return replace(journal, children_compensated=journal.children_compensated | bit(top, child))
+    return replace(journal, children_compensated=journal.children_compensated | bit(top, step))
 
 
-def is_compensated(definition: Definition, journal: Journal, ordinal: int) -> bool:
-    """Whether a step's compensation is recorded, or not this walk's turn."""
-    index = definition.owners[ordinal]
+def is_compensated(definition: Definition, journal: Journal, key: StepKey) -> bool:
+    """Whether a compensation is recorded, or not this walk's turn."""
+    index, step = definition.owner(key), definition.by_key[key]
     if journal.compensating != index:
         return True
     top = definition.steps[index]
-    step = definition.flat[ordinal]
-    return top is not step and bool(journal.children_compensated & bit(top, step))
+    return top.ordinal != step.ordinal and bool(journal.children_compensated & bit(top, step))
 
 
-def compensations(definition: Definition, journal: Journal, index: int) -> list[Action]:
-    """What is still to be undone of the top-level step at `index`, before the one that failed."""
+def compensations(definition: Definition, journal: Journal, index: int) -> list[Step]:
+    """What is still to be done to compensate the top-level step at `index`.
+
+    That step lies before the one that failed.
+    """
     top = definition.steps[index]
-    undone = journal.children_compensated if index == journal.compensating else 0
+    compensated = journal.children_compensated if index == journal.compensating else 0
     return [
-        Action(step.compensate, compensation=True)
+        step.compensate
         for step in (top, *top.children)
         if step.compensate is not None
         and _succeeded(journal, index, top, step)
-        and not (step is not top and undone & bit(top, step))
+        and not (step is not top and compensated & bit(top, step))
     ]
 
 
@@ -83,15 +85,13 @@ def _succeeded(journal: Journal, index: int, top: Step, step: Step) -> bool:
     return True
 
 
-def _failed_compensation(journal: Journal) -> Record | None:
-    return next(
-        (one for one in journal.records if one.compensation and one.status is StepStatus.FAILED),
-        None,
-    )
+def _failed_compensation(definition: Definition, journal: Journal) -> Record | None:
+    failed = (one for one in journal.records if one.status is StepStatus.FAILED)
+    return next((one for one in failed if one.key in definition.compensations), None)
 
 
 def _stuck(definition: Definition, record: Record, failure: Failure) -> Failure:
-    key = definition.flat[record.ordinal].key
+    key = definition.flat[definition.compensations[record.key].ordinal].key
     text = f'compensation of step "{key}" failed, rollback stopped: {record.error}'
     # The code stays that of the step: it says whether a parent may try again.
     return replace(failure, message=error_text(text), stuck=True)

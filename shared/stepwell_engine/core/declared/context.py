@@ -4,20 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stepwell_engine.core.declared.definition import Definition
-from stepwell_engine.core.run.decision import ActionKey, Instruction
+from stepwell_engine.core.run.decision import Instruction
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.keys import StepKey
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionContext:
-    """What the arms of `decide` look at. `flying` are the acts in flight with this worker."""
+    """What a decision is made from. `in_flight` are the attempts in flight with this worker."""
 
     definition: Definition
     head: Head
     inbox: Mapping[str, InboxMessage]
-    in_flight: frozenset[ActionKey]
+    in_flight: frozenset[StepKey]
     now: int
 
 

@@ -1,4 +1,4 @@
-"""What a run does next: head, mail and time in, an instruction out. Pure.
+"""What a run does next: head, inbox and time in, an instruction out. Pure.
 
 Times that end something (a sleep, a backoff, a wait) are read from the journal only:
 `ready_at` and `wake_at` are caches for the store.
@@ -6,19 +6,20 @@ Times that end something (a sleep, a backoff, a wait) are read from the journal 
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import assert_never
 
-from stepwell_engine.core.declared.actions import Action, attempt_all
+from stepwell_engine.core.declared.actions import attempt_all
 from stepwell_engine.core.declared.compensate import compensate
 from stepwell_engine.core.declared.context import DecisionContext, StepDecision
 from stepwell_engine.core.declared.definition import Definition, Kind, Step
 from stepwell_engine.core.declared.fanout import fanout, join
-from stepwell_engine.core.declared.kinds import ACTION_KINDS
 from stepwell_engine.core.declared.subworkflow import subworkflow
 from stepwell_engine.core.declared.waits import sleep, wait_for_signal
-from stepwell_engine.core.run.decision import ActionKey, Decision, Finish
+from stepwell_engine.core.run.decision import Decision, Finish
 from stepwell_engine.core.run.head import Head
-from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
 from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.status import Status
 
 
@@ -28,17 +29,18 @@ def decide(
     journal: Journal,
     inbox: Mapping[str, InboxMessage],
     now: int,
-    in_flight: frozenset[ActionKey] = frozenset(),
+    in_flight: frozenset[StepKey] = frozenset(),
 ) -> Decision:
     """The next instruction for a run whose lease is held.
 
-    `mail` is what is not consumed yet; `flying` the effects in flight with this worker.
+    `inbox` is what is not consumed yet; `in_flight` the attempts in flight with this worker.
     """
     consumed = _stale(journal, inbox)
     absent = False
     while True:
         left = {key: message for key, message in inbox.items() if key not in consumed}
-        decision = _look(DecisionContext(definition, head, left, in_flight, now), journal)
+        context = DecisionContext(definition, head, left, in_flight, now)
+        decision = _decide_once(context, journal)
         if decision.journal is not journal:
             head = replace(head, lost_leases=0)  # what comes next has lost no worker yet
         journal, consumed = decision.journal, consumed + decision.consumed
@@ -47,7 +49,7 @@ def decide(
             return Decision(journal, decision.next, consumed, absent, decision.hold)
 
 
-def _look(context: DecisionContext, journal: Journal) -> StepDecision:
+def _decide_once(context: DecisionContext, journal: Journal) -> StepDecision:
     if journal.failure is not None:
         return compensate(context, journal, journal.failure)
     if journal.position >= len(context.definition.steps):
@@ -57,9 +59,9 @@ def _look(context: DecisionContext, journal: Journal) -> StepDecision:
 
 def _decide_step(context: DecisionContext, step: Step, journal: Journal) -> StepDecision:
     """One arm for each kind of step."""
-    if step.kind in ACTION_KINDS:
-        return attempt_all(context, journal, (Action(step),))
     match step.kind:
+        case Kind.ENQUEUE | Kind.SQL | Kind.WEBHOOK | Kind.FUNCTION:
+            return attempt_all(context, journal, (step,))
         case Kind.SLEEP:
             return sleep(context, step, journal)
         case Kind.WAIT_FOR_SIGNAL:
@@ -68,13 +70,17 @@ def _decide_step(context: DecisionContext, step: Step, journal: Journal) -> Step
             return fanout(context, step, journal)
         case Kind.JOIN:
             return join(context, step, journal)
-        case _:
+        case Kind.SUBWORKFLOW:
             return subworkflow(context, step, journal)
+        case unknown:
+            assert_never(unknown)
 
 
 def _stale(journal: Journal, inbox: Mapping[str, InboxMessage]) -> tuple[str, ...]:
-    """Mail of children that nobody waits for any more: an attempt that was given up."""
+    """Ends of children that nobody waits for any more: of an attempt that was given up."""
     awaited = {record.child for record in journal.open}
     return tuple(
-        key for key, message in inbox.items() if message.kind == "child" and key not in awaited
+        key
+        for key, message in inbox.items()
+        if message.kind is MessageKind.CHILD and key not in awaited
     )

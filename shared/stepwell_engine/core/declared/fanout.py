@@ -1,13 +1,13 @@
 """Fan-out and join. The children are in flight together; the join holds until all are finished.
 
 A child that failed for good is recorded together with the siblings that were in flight then:
-so no crash can lose a sibling's success that the unwinding would have to undo. Pure.
+so no crash can lose a sibling's success that would have to be compensated. Pure.
 """
 
 from dataclasses import replace
 
 from stepwell_engine import limits
-from stepwell_engine.core.declared.actions import Action, attempt_all
+from stepwell_engine.core.declared.actions import attempt_all
 from stepwell_engine.core.declared.context import DecisionContext, StepDecision
 from stepwell_engine.core.declared.definition import Definition, Step
 from stepwell_engine.core.declared.transitions import fail_step, finish_step
@@ -21,9 +21,9 @@ from stepwell_engine.core.values import jsonvalue
 
 def fanout(context: DecisionContext, step: Step, journal: Journal) -> StepDecision:
     """The children may start; the join is waiting for them from now on."""
-    done = Record(step.ordinal, StepStatus.SUCCEEDED, 1, context.now, context.now)
+    done = Record(step.key, StepStatus.SUCCEEDED, 1, context.now, context.now)
     joining = context.definition.steps[journal.position + 1]
-    waiting = Record(joining.ordinal, StepStatus.WAITING, 1, context.now)
+    waiting = Record(joining.key, StepStatus.WAITING, 1, context.now)
     journal = record_open(finish_step(journal, done), waiting)
     return StepDecision(replace(journal, children_done=0, children_bytes=len("{}")))
 
@@ -32,15 +32,14 @@ def join(context: DecisionContext, step: Step, journal: Journal) -> StepDecision
     """Try the children that are not finished; then succeed, or fail with the one that failed."""
     parent = context.definition.steps[journal.position - 1]
     failed = failed_child(parent, journal)
-    record = journal.opened(step.ordinal) or Record(step.ordinal, StepStatus.WAITING, 1)
+    record = journal.opened(step.key) or Record(step.key, StepStatus.WAITING, 1)
     if failed is not None:
         if context.in_flight:
             return StepDecision(journal, StartAttempts(()), hold=True)
-        key = context.definition.flat[failed.ordinal].key
-        text = f'child "{key}" failed: {failed.error}'
+        text = f'child "{failed.key}" failed: {failed.error}'
         journal = fail_step(journal, record, text, "child_failed", context.now)
         return StepDecision(cancel_open(journal, context.now))
-    todo = [Action(child) for child in parent.children if not is_done(parent, child, journal)]
+    todo = [child for child in parent.children if not is_done(parent, child, journal)]
     if todo:
         return attempt_all(context, journal, todo)
     if journal.children_bytes > limits.MAX_OUTPUT:
@@ -57,8 +56,7 @@ def finish_child(
     definition: Definition, journal: Journal, record: Record, output: bytes | None
 ) -> Journal:
     """Record a child's success."""
-    parent = definition.steps[definition.owners[record.ordinal]]
-    child = definition.flat[record.ordinal]
+    parent, child = definition.steps[definition.owner(record.key)], definition.by_key[record.key]
     # One more member of the join's object: comma (but for the first), key, colon, value.
     size = len(jsonvalue.encode(child.key)) + 1 + len(output or b"null")
     return replace(
@@ -70,17 +68,9 @@ def finish_child(
 
 def failed_child(parent: Step, journal: Journal) -> Record | None:
     """The first child that failed for good."""
-    last = parent.ordinal + len(parent.children)
-    return next(
-        (
-            record
-            for record in journal.records
-            if record.status is StepStatus.FAILED
-            and not record.compensation
-            and parent.ordinal < record.ordinal <= last
-        ),
-        None,
-    )
+    children = {child.key for child in parent.children}
+    failed = (one for one in journal.records if one.status is StepStatus.FAILED)
+    return next((one for one in failed if one.key in children), None)
 
 
 def is_done(parent: Step, child: Step, journal: Journal) -> bool:
@@ -89,5 +79,5 @@ def is_done(parent: Step, child: Step, journal: Journal) -> bool:
 
 
 def bit(parent: Step, child: Step) -> int:
-    """A child's bit in `done` and `undone`."""
+    """A child's bit in `children_done` and `children_compensated`."""
     return 1 << (child.ordinal - parent.ordinal - 1)

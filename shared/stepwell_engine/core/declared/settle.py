@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from stepwell_engine import limits
 from stepwell_engine.core.declared.compensate import finish_compensation, is_compensated
-from stepwell_engine.core.declared.definition import Definition, Kind, Step
+from stepwell_engine.core.declared.definition import Definition, Kind
 from stepwell_engine.core.declared.fanout import finish_child, is_done
 from stepwell_engine.core.declared.transitions import attempts_left, finish_step, record_failure
 from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Outcome, Succeeded
 from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import StepStatus
 from stepwell_engine.core.run.transitions import (
@@ -43,14 +44,14 @@ def settle(
     journal = replace(journal, attempts=journal.attempts + 1)
     outcome = _bounded(outcome)
     if isinstance(outcome, Failed):
-        if attempts_left(_step(definition, attempt), record, outcome):
+        if attempts_left(definition.by_key[attempt.step], record, outcome):
             return record_open(journal, retrying_record(record, outcome, now))
         failed = failed_record(record, outcome.message, outcome.code, now)
         return record_failure(definition, journal, failed)
     done = succeeded_record(record, outcome.output, now)
-    if attempt.compensation:
+    if attempt.step in definition.compensations:
         return finish_compensation(definition, journal, done)
-    if definition.steps[journal.position].ordinal == attempt.ordinal:
+    if definition.steps[journal.position].key == attempt.step:
         return finish_step(journal, done)
     return finish_child(definition, journal, done, outcome.output)
 
@@ -64,22 +65,18 @@ def settle_cancelled(
     now: int,
     cancelled_at: int,
 ) -> Journal:
-    """Record what a cancelled run's act in flight came to; nothing moves.
+    """Record what a cancelled run's attempt in flight came to; nothing moves.
 
     An attempt that had failed before, and was held back, leaves its step backing off.
     """
-    if not _awaited(definition, journal, attempt) or any(
-        record.action_key == (attempt.ordinal, attempt.compensation) for record in journal.records
-    ):
-        return journal
-    if isinstance(outcome, Deferred):
+    if not _awaited(definition, journal, attempt) or isinstance(outcome, Deferred):
         return journal
     record = _begun(journal, attempt, started)
     outcome = _bounded(outcome)
     attempts = journal.attempts + 1
     if isinstance(outcome, Succeeded):
         done = succeeded_record(record, outcome.output, now)
-    elif now < cancelled_at and attempts_left(_step(definition, attempt), record, outcome):
+    elif now < cancelled_at and attempts_left(definition.by_key[attempt.step], record, outcome):
         waiting = retrying_record(record, outcome, now)
         return replace(record_open(journal, waiting), attempts=attempts)
     else:
@@ -92,44 +89,37 @@ def close(definition: Definition, journal: Journal, now: int) -> Journal:
     journal = cancel_open(journal, now)
     if journal.failure is not None or journal.position >= len(definition.steps):
         return journal
-    ordinal = definition.steps[journal.position].ordinal
-    if any(record.action_key == (ordinal, False) for record in journal.records):
+    key = definition.steps[journal.position].key
+    if journal.finished(key):
         return journal
-    return record_finished(journal, Record(ordinal, StepStatus.CANCELLED, finished_at=now))
+    return record_finished(journal, Record(key, StepStatus.CANCELLED, finished_at=now))
 
 
 def _awaited(definition: Definition, journal: Journal, attempt: Attempt) -> bool:
     """Whether this attempt is the next one of something that the run is trying now."""
-    if attempt.compensation and (
-        journal.failure is None or is_compensated(definition, journal, attempt.ordinal)
-    ):
+    key = attempt.step
+    if key in definition.compensations:
+        if journal.failure is None or is_compensated(definition, journal, key):
+            return False
+    elif not _is_current(definition, journal, key):
         return False
-    if not attempt.compensation and not _is_current(definition, journal, attempt):
+    if journal.finished(key):
         return False
-    if any(
-        record.action_key == (attempt.ordinal, attempt.compensation) for record in journal.records
-    ):
-        return False
-    opened = journal.opened(attempt.ordinal, attempt.compensation)
+    opened = journal.opened(key)
     return attempt.number == (opened.attempt if opened else 0) + 1
 
 
-def _is_current(definition: Definition, journal: Journal, attempt: Attempt) -> bool:
+def _is_current(definition: Definition, journal: Journal, key: StepKey) -> bool:
     if journal.failure is not None or journal.position >= len(definition.steps):
         return False
     top = definition.steps[journal.position]
     if top.kind is not Kind.JOIN:
-        return top.ordinal == attempt.ordinal
+        return top.key == key
     index = journal.position - 1
     parent = definition.steps[index]
-    if definition.owners[attempt.ordinal] != index or attempt.ordinal == parent.ordinal:
+    if definition.owner(key) != index or key == parent.key:
         return False
-    return not is_done(parent, definition.flat[attempt.ordinal], journal)
-
-
-def _step(definition: Definition, attempt: Attempt) -> Step:
-    step = definition.flat[attempt.ordinal]
-    return (step.compensate or step) if attempt.compensation else step
+    return not is_done(parent, definition.by_key[key], journal)
 
 
 def _begun(journal: Journal, attempt: Attempt, started: int) -> Record:
@@ -149,9 +139,7 @@ def _defer(
 
 
 def _opened(journal: Journal, attempt: Attempt) -> Record:
-    return journal.opened(attempt.ordinal, attempt.compensation) or Record(
-        attempt.ordinal, StepStatus.RETRYING, compensation=attempt.compensation
-    )
+    return journal.opened(attempt.step) or Record(attempt.step, StepStatus.RETRYING)
 
 
 def _bounded(outcome: Succeeded | Failed) -> Succeeded | Failed:

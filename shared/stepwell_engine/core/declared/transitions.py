@@ -21,12 +21,12 @@ def fail_step(
 ) -> Journal:
     """Record that a top-level step failed for good, and with it the run."""
     failed = failed_record(record, message, code, now)
-    failure = Failure(failed.error or "", code, record.ordinal)
+    failure = Failure(failed.error or "", code, record.key)
     return replace(record_finished(journal, failed), failure=failure)
 
 
 def breach_ceiling(journal: Journal) -> Journal:
-    """The run would execute more attempts than a run may: it ends, and a rollback stops."""
+    """The run would execute more attempts than a run may: it ends, and compensating stops."""
     text = f"this run has executed {limits.MAX_RUN_ATTEMPTS} attempts, the most a run may"
     if journal.failure is None:
         return fail_run(journal, text, "step_ceiling")
@@ -39,10 +39,9 @@ def record_failure(definition: Definition, journal: Journal, failed: Record) -> 
 
     What a failed child or a failed compensation leads to is decided when nothing is in flight.
     """
-    current = definition.steps[journal.position].ordinal
-    if failed.compensation or failed.ordinal != current:
+    if failed.key != definition.steps[journal.position].key:
         return record_finished(journal, failed)
-    failure = Failure(failed.error or "", failed.code, failed.ordinal)
+    failure = Failure(failed.error or "", failed.code, failed.key)
     return replace(record_finished(journal, failed), failure=failure)
 
 
@@ -51,16 +50,13 @@ def attempts_left(step: Step, record: Record, failed: Failed) -> bool:
     return failed.retryable and record.attempt < step.max_attempts
 
 
-def next_attempt(
-    context: DecisionContext, step: Step, opened: Record | None, compensation: bool
-) -> Attempt:
-    """The next attempt of an action."""
+def next_attempt(context: DecisionContext, step: Step, opened: Record | None) -> Attempt:
+    """The next attempt of an action, or of a compensation."""
     run_id = context.head.run_id
     return Attempt(
         project=context.head.project,
         workflow=context.definition.workflow,
         run_id=run_id,
-        ordinal=step.ordinal,
         step=step.key,
         kind=step.kind,
         number=(opened.attempt if opened else 0) + 1,
@@ -69,5 +65,4 @@ def next_attempt(
         payload=step.payload,
         secret=step.secret,
         timeout=step.timeout,
-        compensation=compensation,
     )

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from stepwell_engine import limits
 from stepwell_engine.core.declared.context import DecisionContext, StepDecision
 from stepwell_engine.core.declared.definition import Step
 from stepwell_engine.core.declared.transitions import fail_step, finish_step
 from stepwell_engine.core.run.decision import Park
-from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.inbox import InboxMessage, MessageKind, content_of
 from stepwell_engine.core.run.journal import Journal
-from stepwell_engine.core.run.records import Record, Stored
+from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.core.run.transitions import ends, record_open
 from stepwell_engine.core.values.durations import in_seconds
@@ -18,10 +17,10 @@ from stepwell_engine.core.values.durations import in_seconds
 
 def sleep(context: DecisionContext, step: Step, journal: Journal) -> StepDecision:
     """Park until the time is over, counted from when the run came here."""
-    opened = journal.opened(step.ordinal)
+    opened = journal.opened(step.key)
     if opened is None:
         until = context.now + step.sleep_for
-        opened = Record(step.ordinal, StepStatus.SLEEPING, 1, context.now, next_at=until)
+        opened = Record(step.key, StepStatus.SLEEPING, 1, context.now, next_at=until)
         journal = record_open(journal, opened)
     if context.now < ends(opened):
         return StepDecision(journal, Park(Status.SLEEPING, ends(opened)))
@@ -31,10 +30,10 @@ def sleep(context: DecisionContext, step: Step, journal: Journal) -> StepDecisio
 
 def wait_for_signal(context: DecisionContext, step: Step, journal: Journal) -> StepDecision:
     """Take the oldest signal of the name, park for one, or fail when the wait expires."""
-    opened = journal.opened(step.ordinal)
+    opened = journal.opened(step.key)
     if opened is None:
         until = context.now + step.timeout
-        opened = Record(step.ordinal, StepStatus.WAITING, 1, context.now, next_at=until)
+        opened = Record(step.key, StepStatus.WAITING, 1, context.now, next_at=until)
         journal = record_open(journal, opened)
     arrived = _oldest(context.inbox, step.signal)
     if arrived is not None:
@@ -49,21 +48,22 @@ def wait_for_signal(context: DecisionContext, step: Step, journal: Journal) -> S
 
 
 def _oldest(inbox: Mapping[str, InboxMessage], name: str | None) -> str | None:
-    """The first signal of that name: a mailbox keeps the order of arrival."""
+    """The first signal of that name: an inbox keeps the order of arrival."""
     return next(
         (
             key
             for key, message in inbox.items()
-            if message.kind == "signal" and message.name == name
+            if message.kind is MessageKind.SIGNAL and message.name == name
         ),
         None,
     )
 
 
 def _received(opened: Record, message: InboxMessage, now: int) -> Record:
-    output: bytes | Stored | None = message.body
-    if message.blob is not None:
-        output = Stored(message.blob, int(message.body or limits.MAX_SIGNAL_PAYLOAD))
     return replace(
-        opened, status=StepStatus.SUCCEEDED, finished_at=now, next_at=None, output=output
+        opened,
+        status=StepStatus.SUCCEEDED,
+        finished_at=now,
+        next_at=None,
+        output=content_of(message).payload,
     )

@@ -1,23 +1,24 @@
-"""Effects as values: what a performer is asked to do, and what came of it."""
+"""Side effects as values: what a step runner is asked to try, and what came of it."""
 
 from dataclasses import dataclass
 from typing import Any
 
+from stepwell_engine.core.run.keys import StepKey
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt of one step.
+    """One attempt of one step, or of a compensation.
 
-    `effect_id` (`run:step`, or `run:compensate:step`) is the same on every attempt: the
-    idempotency key for the world outside. `timeout` in ms bounds the whole attempt.
-    `kind` names the runner that tries it. `secret` is sealed text. `undo`: the step's compensation.
+    `kind` names the runner that tries it. `idempotency_key` (`run:step`, or
+    `run:compensate:step`) is the same on every attempt: it tells the world outside that an attempt
+    is a repetition. `timeout` in ms bounds the whole attempt. `secret` is sealed text.
     """
 
     project: str
     workflow: str
     run_id: str
-    ordinal: int
-    step: str
+    step: StepKey
     kind: str
     number: int
     idempotency_key: str
@@ -25,7 +26,6 @@ class Attempt:
     payload: Any
     secret: str | None
     timeout: int
-    compensation: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """The attempt did not happen, since this host lacked something: it costs none of the budget.
+    """The attempt did not begin, since this host lacked something: it costs none of the budget.
 
     Only if the world outside cannot have noticed anything.
     """
@@ -59,3 +59,13 @@ class Deferred:
 
 
 Outcome = Succeeded | Failed | Deferred
+
+
+@dataclass(frozen=True, slots=True)
+class UncommittedOutcome:
+    """An outcome in hand that no commit carries yet. Times in ms since the epoch."""
+
+    attempt: Attempt
+    outcome: Outcome
+    started: int
+    finished: int

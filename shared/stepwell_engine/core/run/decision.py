@@ -1,20 +1,19 @@
 """What a worker is told to do with a run whose lease it holds: values, no behaviour."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from stepwell_engine.core.run.attempt import Attempt
 from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.status import Status
-
-ActionKey = tuple[int, bool]
-"""A side effect of a run: the ordinal of its step, and whether it undoes that step."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartAttempts:
-    """Start these acts beside those in flight, then wait for the next outcome.
+    """Start these attempts beside those in flight, then wait for the next outcome.
 
-    At most until `until` (ms since the epoch), when another act may be due; None: no bound.
+    At most until `until` (ms since the epoch), when another attempt may be due; None: no bound.
     """
 
     attempts: tuple[Attempt, ...]
@@ -23,13 +22,15 @@ class StartAttempts:
 
 @dataclass(frozen=True, slots=True)
 class StartChild:
-    """Start the child run `child` of a sub-workflow step; None: choose its id, record that first.
+    """Start the child run `child` of a step; None: choose its id, record that first.
 
-    The child is given the step's payload; it is one level deeper than its parent.
+    The child runs `workflow` with `payload` as its input, one level deeper than its parent.
     """
 
-    ordinal: int
+    step: StepKey
     attempt: int
+    workflow: str
+    payload: Any
     child: str | None
 
 
@@ -37,13 +38,13 @@ class StartChild:
 class CancelChild:
     """Cancel the child whose time is up, or take its result if it has just ended."""
 
-    ordinal: int
+    step: StepKey
     child: str
 
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """Let go until `ready_at`; a decision from absence, void if new mail came."""
+    """Let go until `ready_at`; a decision from absence, void if a new message came."""
 
     status: Status
     ready_at: int
@@ -61,11 +62,12 @@ Instruction = StartAttempts | StartChild | CancelChild | Park | Finish
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is next, the journal that goes with it, and the mail that was consumed for it.
+    """What is next, the journal that goes with it, and the messages that were consumed for it.
 
     The journal is the very one that came in if nothing has to be recorded before.
-    `absent`: decided because a message was not there, void if new mail came.
-    `hold`: an outcome in hand must not be recorded before the acts in flight have settled.
+    `absent`: decided because a message was not there, void if a new one came.
+    `hold`: an outcome in hand must not be recorded before the attempts in flight have completed:
+    recorded alone, it would decide what happens to them while nobody knows how they end.
     """
 
     journal: Journal

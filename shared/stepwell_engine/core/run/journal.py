@@ -1,11 +1,8 @@
-"""The journal of a run: what its steps came to, and the times that govern the current one.
-
-Stored as one compact JSON array inside the head; finished steps that no longer fit move to an
-immutable page. Times are stored relative to the run's creation, to keep the head small.
-"""
+"""The journal of a run: what its steps came to, and the times that govern the current one."""
 
 from dataclasses import dataclass
 
+from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.records import Record
 
 
@@ -25,27 +22,28 @@ class PageRef:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a run fails. `ordinal` is the failed step's, None for a structural failure.
+    """Why a run fails. `step` is the failed step's key, None for a structural failure.
 
-    `stuck`: a compensation failed for good, the rollback stopped there.
+    `stuck`: a compensation failed for good, compensating stopped there.
     """
 
     message: str
     code: str | None
-    ordinal: int | None
+    step: StepKey | None
     stuck: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """`position` is the index of the current top-level step. `records` are finished steps, in
-    the order in which they finished, those on `pages` before them; `open` are begun, unfinished
-    ones. `attempts` counts every executed attempt of the run.
+    """`position` is the index of the current step. `records` are finished steps, in the order in
+    which they finished, those on `pages` before them; `open` are begun, unfinished ones.
+    `attempts` counts every executed attempt of the run.
 
-    Of the fan-out that the run is in: `done` has a bit for each child that succeeded, `size` is
-    how many bytes its join's output has so far. Of a run that is being unwound: `undo` is the
-    index of the top-level step whose compensation is next, -1 when all are undone (None: nothing
-    was undone yet), and `undone` has a bit for each child of that fan-out that is undone.
+    Of the fan-out that the run is in: `children_done` has a bit for each child that succeeded,
+    `children_bytes` is how many bytes its join's output has so far. Of a run that compensates:
+    `compensating` is the index of the top-level step whose compensation is next, -1 when all are
+    compensated (None: nothing was compensated yet), and `children_compensated` has a bit for each
+    child of that fan-out that is compensated.
     """
 
     position: int = 0
@@ -59,8 +57,10 @@ class Journal:
     compensating: int | None = None
     children_compensated: int = 0
 
-    def opened(self, ordinal: int, compensation: bool = False) -> Record | None:
-        """The open record of a step, or of its compensation."""
-        return next(
-            (record for record in self.open if record.action_key == (ordinal, compensation)), None
-        )
+    def opened(self, key: StepKey) -> Record | None:
+        """The open record of a step, or of a compensation."""
+        return next((record for record in self.open if record.key == key), None)
+
+    def finished(self, key: StepKey) -> bool:
+        """Whether a record is among the finished ones that are not on a page."""
+        return any(record.key == key for record in self.records)

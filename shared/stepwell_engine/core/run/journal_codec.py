@@ -1,14 +1,19 @@
-"""The journal as bytes: one compact JSON array inside the head, and pages beside it."""
+"""The journal as bytes: one compact JSON array inside the head, and pages beside it.
+
+Finished steps that no longer fit move to an immutable page. Times are stored relative to the
+run's creation, and keys of steps as their numbers, to keep the head small.
+"""
 
 import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from stepwell_engine import limits
 from stepwell_engine.core.run.head import Blob
 from stepwell_engine.core.run.journal import Failure, Journal, PageRef
+from stepwell_engine.core.run.keys import StepKeys
 from stepwell_engine.core.run.records import Joined, Output, Record, Stored
 from stepwell_engine.core.run.status import StepStatus
 from stepwell_engine.core.values import jsonvalue
@@ -23,14 +28,8 @@ _CODES: Final = {
     StepStatus.SLEEPING: "z",
     StepStatus.WAITING: "w",
 }
-
-
 _CELLS: Final = 11  # of a record
-
-
-_PLAIN: Final = (0, 0, None, 0)  # no fan-out, no rollback: not stored
-
-
+_PLAIN: Final = (0, 0, None, 0)  # no fan-out, nothing compensated: not stored
 _STATUSES: Final = {code: status for status, code in _CODES.items()}
 
 
@@ -43,35 +42,163 @@ class Packed:
     blobs: tuple[Blob, ...]
 
 
-def pack(journal: Journal, base: int, token: str, write: int) -> Packed:
-    """Encode a journal, moving large outputs and a full journal's finished steps to blobs.
+@dataclass(frozen=True, slots=True)
+class JournalCodec:
+    """Encodes and decodes the journal of one run.
 
-    If what backs off has long errors they are cut: all of a head has to fit into one item.
-    `base` is the run's creation time; `token` and `write` (how often the head was written
-    before) make the names of the blobs this very write's own.
+    `base` is the run's creation time, ms since the epoch; `keys` those of the program that it
+    executes.
     """
-    blobs: list[Blob] = []
-    records = []
-    for record in journal.records:
-        if isinstance(record.output, bytes) and len(record.output) > limits.INLINE_OUTPUT:
-            name = f"{record.ordinal}{'u' if record.compensation else ''}"
-            blob = Blob(f"o.{token}.{write}.{name}", record.output)
-            blobs.append(blob)
-            record = replace(record, output=Stored(blob.name, len(blob.data)))  # noqa: PLW2901
-        records.append(record)
-    if blobs:
-        journal = replace(journal, records=tuple(records))
-    data = encode(journal, base)
-    if len(data) > limits.PAGE_ABOVE and journal.records:
-        page = PageRef(token, write, len(journal.records))
-        blobs.append(Blob(page.blob, _squeeze(_rows(journal.records, base))))
-        journal = replace(journal, records=(), pages=(*journal.pages, page))
-        data = encode(journal, base)
-    if len(data) > limits.OPEN_ERRORS and journal.open:
-        most = limits.OPEN_ERRORS // len(journal.open)
-        journal = replace(journal, open=tuple(_cut(record, most) for record in journal.open))
-        data = encode(journal, base)
-    return Packed(journal, data, tuple(blobs))
+
+    base: int
+    keys: StepKeys
+
+    def pack(self, journal: Journal, token: str, write: int) -> Packed:
+        """Encode a journal, moving large outputs and a full journal's finished steps to blobs.
+
+        If what backs off has long errors they are cut: all of a head has to fit into one item.
+        `token` and `write` (how often the head was written before) make the names of the blobs
+        this very write's own.
+        """
+        blobs: list[Blob] = []
+        records = []
+        for record in journal.records:
+            if isinstance(record.output, bytes) and len(record.output) > limits.INLINE_OUTPUT:
+                number, compensation = self.keys.number_of(record.key)
+                name = f"o.{token}.{write}.{number}{'u' if compensation else ''}"
+                blobs.append(Blob(name, record.output))
+                stored = Stored(name, len(record.output))
+                record = replace(record, output=stored)  # noqa: PLW2901
+            records.append(record)
+        if blobs:
+            journal = replace(journal, records=tuple(records))
+        data = self.encode(journal)
+        if len(data) > limits.PAGE_ABOVE and journal.records:
+            page = PageRef(token, write, len(journal.records))
+            blobs.append(Blob(page.blob, _squeeze(self._rows(journal.records))))
+            journal = replace(journal, records=(), pages=(*journal.pages, page))
+            data = self.encode(journal)
+        if len(data) > limits.OPEN_ERRORS and journal.open:
+            most = limits.OPEN_ERRORS // len(journal.open)
+            journal = replace(journal, open=tuple(_cut(record, most) for record in journal.open))
+            data = self.encode(journal)
+        return Packed(journal, data, tuple(blobs))
+
+    def encode(self, journal: Journal) -> bytes:
+        """The journal's bytes with everything inline, for a write that carries no blobs."""
+        failure = journal.failure
+        head = json.dumps(
+            [
+                limits.FORMAT,
+                journal.position,
+                journal.attempts,
+                self._failure_cells(failure) if failure else None,
+                [[page.token, page.write, page.count] for page in journal.pages],
+            ],
+            ensure_ascii=False,
+            separators=(",", ":"),
+        )
+        branching = (
+            journal.children_done,
+            journal.children_bytes,
+            journal.compensating,
+            journal.children_compensated,
+        )
+        tail = "," + json.dumps(branching)[1:-1].replace(" ", "") if branching != _PLAIN else ""
+        rows = f"{self._rows(journal.records)},{self._rows(journal.open)}"
+        return _squeeze(f"{head[:-1]},{rows}{tail}]")
+
+    def decode(self, data: bytes) -> Journal:
+        """The journal from its stored bytes (none: a run that has not begun)."""
+        if not data:
+            return Journal()
+        fields = json.loads(_expand(data))
+        if fields[0] > limits.FORMAT:
+            raise NewerFormat("a run's journal", fields[0], limits.FORMAT)
+        _, position, attempts, failure, pages, records, opened, *branching = fields
+        done, size, compensating, compensated = branching or _PLAIN
+        return Journal(
+            position=position,
+            attempts=attempts,
+            records=tuple(map(self._record, records)),
+            open=tuple(map(self._record, opened)),
+            pages=tuple(PageRef(*page) for page in pages),
+            failure=self._failure(*failure) if failure else None,
+            children_done=done,
+            children_bytes=size,
+            compensating=compensating,
+            children_compensated=compensated,
+        )
+
+    def decode_page(self, data: bytes) -> tuple[Record, ...]:
+        """The records of a page."""
+        return tuple(map(self._record, json.loads(_expand(data))))
+
+    def _failure_cells(self, failure: Failure) -> list[Any]:
+        number = None if failure.step is None else self.keys.number_of(failure.step)[0]
+        cells = [failure.message, failure.code, number]
+        return [*cells, True] if failure.stuck else cells
+
+    def _failure(
+        self, message: str, code: str | None, number: int | None, stuck: bool = False
+    ) -> Failure:
+        return Failure(message, code, None if number is None else self.keys.key_of(number), stuck)
+
+    def _rows(self, records: Sequence[Record]) -> str:
+        return f"[{','.join(map(self._row, records))}]"
+
+    def _row(self, record: Record) -> str:
+        """One record as text. An output is JSON already, so it is spliced in, not parsed."""
+        match record.output:
+            case None:
+                output = "null"
+            case bytes(inline):
+                output = f"[{inline.decode()}]"
+            case Stored(blob, size):
+                output = f'["{blob}",{size}]'
+            case Joined():
+                output = "[]"
+            case unknown:
+                assert_never(unknown)
+        number, compensation = self.keys.number_of(record.key)
+        cells = [
+            str(number),
+            f'"{_CODES[record.status]}"',
+            str(record.attempt),
+            _cell(self._since(record.started_at)),
+            _cell(self._since(record.finished_at)),
+            output,
+            _cell(record.error),
+            _cell(record.code),
+            _cell(self._since(record.next_at)),
+            _cell(record.child),
+            "1" if compensation else "null",
+        ]
+        while cells[-1] == "null":
+            cells.pop()
+        return f"[{','.join(cells)}]"
+
+    def _record(self, row: list[Any]) -> Record:
+        cells = row + [None] * (_CELLS - len(row))
+        number, status, attempt, started, finished, output, error, code, next_at, child = cells[:10]
+        return Record(
+            key=self.keys.key_of(number, cells[10] is not None),
+            status=_STATUSES[status],
+            attempt=attempt,
+            started_at=self._at(started),
+            finished_at=self._at(finished),
+            output=_output(output),
+            error=error,
+            code=code,
+            next_at=self._at(next_at),
+            child=child,
+        )
+
+    def _since(self, at: int | None) -> int | None:
+        return None if at is None else at - self.base
+
+    def _at(self, since: int | None) -> int | None:
+        return None if since is None else self.base + since
 
 
 def _cut(record: Record, most: int) -> Record:
@@ -84,133 +211,10 @@ def _start(text: str, most: int) -> str:
     return text.encode()[:most].decode(errors="ignore")
 
 
-def encode(journal: Journal, base: int) -> bytes:
-    """The journal's bytes with everything inline, for a write that carries no blobs."""
-    return _squeeze(_text(journal, base))
-
-
-def decode(data: bytes, base: int) -> Journal:
-    """The journal from its stored bytes (none: a run that has not begun)."""
-    if not data:
-        return Journal()
-    fields = json.loads(_expand(data))
-    if fields[0] > limits.FORMAT:
-        raise NewerFormat("a run's journal", fields[0], limits.FORMAT)
-    _, position, attempts, failure, pages, records, opened, *branching = fields
-    done, size, compensation, undone = branching or (0, 0, None, 0)
-    return Journal(
-        position=position,
-        attempts=attempts,
-        records=tuple(_record(row, base) for row in records),
-        open=tuple(_record(row, base) for row in opened),
-        pages=tuple(PageRef(*page) for page in pages),
-        failure=Failure(*failure) if failure else None,
-        children_done=done,
-        children_bytes=size,
-        compensating=compensation,
-        children_compensated=undone,
-    )
-
-
-def decode_page(data: bytes, base: int) -> tuple[Record, ...]:
-    """The records of a page."""
-    return tuple(_record(row, base) for row in json.loads(_expand(data)))
-
-
-def _text(journal: Journal, base: int) -> str:
-    failure = journal.failure
-    head = json.dumps(
-        [
-            limits.FORMAT,
-            journal.position,
-            journal.attempts,
-            _failure(failure) if failure else None,
-            [[page.token, page.write, page.count] for page in journal.pages],
-        ],
-        ensure_ascii=False,
-        separators=(",", ":"),
-    )
-    branching = (
-        journal.children_done,
-        journal.children_bytes,
-        journal.compensating,
-        journal.children_compensated,
-    )
-    tail = "," + json.dumps(branching)[1:-1].replace(" ", "") if branching != _PLAIN else ""
-    return f"{head[:-1]},{_rows(journal.records, base)},{_rows(journal.open, base)}{tail}]"
-
-
-def _failure(failure: Failure) -> list[Any]:
-    cells = [failure.message, failure.code, failure.ordinal]
-    return [*cells, True] if failure.stuck else cells
-
-
-def _rows(records: Sequence[Record], base: int) -> str:
-    return f"[{','.join(_row(record, base) for record in records)}]"
-
-
-def _row(record: Record, base: int) -> str:
-    """One record as text. An output is JSON already, so it is spliced in rather than parsed."""
-    match record.output:
-        case None:
-            output = "null"
-        case bytes(inline):
-            output = f"[{inline.decode()}]"
-        case Stored(blob, size):
-            output = f'["{blob}",{size}]'
-        case Joined():
-            output = "[]"
-    cells = [
-        str(record.ordinal),
-        f'"{_CODES[record.status]}"',
-        str(record.attempt),
-        _cell(_since(record.started_at, base)),
-        _cell(_since(record.finished_at, base)),
-        output,
-        _cell(record.error),
-        _cell(record.code),
-        _cell(_since(record.next_at, base)),
-        _cell(record.child),
-        "1" if record.compensation else "null",
-    ]
-    while cells[-1] == "null":
-        cells.pop()
-    return f"[{','.join(cells)}]"
-
-
 def _cell(value: str | int | None) -> str:
     if value is None:
         return "null"
     return str(value) if isinstance(value, int) else json.dumps(value, ensure_ascii=False)
-
-
-def _record(row: list[Any], base: int) -> Record:
-    (
-        ordinal,
-        status,
-        attempt,
-        started,
-        finished,
-        output,
-        error,
-        code,
-        next_at,
-        child,
-        compensation,
-    ) = row + [None] * (_CELLS - len(row))
-    return Record(
-        ordinal=ordinal,
-        status=_STATUSES[status],
-        attempt=attempt,
-        started_at=None if started is None else base + started,
-        finished_at=None if finished is None else base + finished,
-        output=_output(output),
-        error=error,
-        code=code,
-        next_at=None if next_at is None else base + next_at,
-        child=child,
-        compensation=compensation is not None,
-    )
 
 
 def _output(cell: list[Any] | None) -> Output | None:
@@ -221,10 +225,6 @@ def _output(cell: list[Any] | None) -> Output | None:
     if len(cell) == 1:
         return jsonvalue.encode(cell[0])
     return Stored(*cell)
-
-
-def _since(at: int | None, base: int) -> int | None:
-    return None if at is None else at - base
 
 
 def _squeeze(text: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.status import StepStatus
 
 
@@ -25,13 +26,13 @@ Output = bytes | Stored | Joined
 class Record:
     """One step, as far as it has come. Times in ms since the epoch.
 
-    `attempt` counts the recorded attempts; `started_at` is when the first of them began;
-    `next_at` is when a backoff or a sleep ends, or a wait expires. `output` is compact JSON.
-    `undo`: this is the step's compensation. `child`: the latest run that a sub-workflow step
-    started; while the record is pending that run may not exist yet.
+    A run has one record for each step, and one for each compensation. `attempt` counts the
+    recorded attempts; `started_at` is when the first of them began; `next_at` is when a backoff
+    or a sleep ends, or a wait expires. `output` is compact JSON. `child`: the latest run that a
+    sub-workflow step started; while the record is pending that run may not exist yet.
     """
 
-    ordinal: int
+    key: StepKey
     status: StepStatus
     attempt: int = 0
     started_at: int | None = None
@@ -41,9 +42,3 @@ class Record:
     code: str | None = None
     next_at: int | None = None
     child: str | None = None
-    compensation: bool = False
-
-    @property
-    def action_key(self) -> tuple[int, bool]:
-        """Which record of the run this is: there is one per step, one per compensation."""
-        return self.ordinal, self.compensation

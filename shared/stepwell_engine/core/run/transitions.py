@@ -1,4 +1,4 @@
-"""The moves of a journal that several kinds of steps share. Pure."""
+"""The moves of a journal that several kinds of steps share, whatever the run executes. Pure."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from stepwell_engine.core.run.status import StepStatus
 
 
 def fail_run(journal: Journal, message: str, code: str | None = None) -> Journal:
-    """A structural failure: nothing is undone."""
+    """A structural failure: nothing is compensated."""
     return replace(journal, failure=Failure(error_text(message), code, None))
 
 
@@ -20,13 +20,13 @@ def record_finished(journal: Journal, record: Record) -> Journal:
     return replace(
         journal,
         records=(*journal.records, record),
-        open=tuple(one for one in journal.open if one.action_key != record.action_key),
+        open=tuple(one for one in journal.open if one.key != record.key),
     )
 
 
 def record_open(journal: Journal, record: Record) -> Journal:
     """Put or replace an open record."""
-    others = tuple(one for one in journal.open if one.action_key != record.action_key)
+    others = tuple(one for one in journal.open if one.key != record.key)
     return replace(journal, open=(*others, record))
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from stepwell_engine import limits
 from stepwell_engine.core.declared.definition import Definition
 from stepwell_engine.core.declared.fields import RESERVED_WORKFLOW_NAMES, WORKFLOW_NAME
+from stepwell_engine.core.declared.program import DeclaredProgram
 from stepwell_engine.core.declared.validate import Violation, build, check, map_secrets
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.core.values.excerpt import excerpt
@@ -95,18 +96,24 @@ class Workflows:
             f'no version of workflow "{workflow}" is enabled: enable it, or publish a new version',
         )
 
-    def load(self, project: ProjectRef, workflow: WorkflowName, version: int) -> Definition:
-        """The definition a run is pinned to.
+    def load(self, project: ProjectRef, workflow: WorkflowName, version: int) -> DeclaredProgram:
+        """The program of the version that a run is pinned to.
 
         Problem `not_found`; NewerFormat; ValueError if what is stored is no definition.
         """
         return self._cached(project, workflow, version)
 
-    def _read(self, project: ProjectRef, workflow: WorkflowName, version: int) -> Definition:
+    def unreadable(
+        self, project: ProjectRef, workflow: WorkflowName, version: int
+    ) -> DeclaredProgram:
+        """The program that stands for one which is no good: it has no steps."""
+        return DeclaredProgram(Definition(project, workflow, version, ()))
+
+    def _read(self, project: ProjectRef, workflow: WorkflowName, version: int) -> DeclaredProgram:
         published = self.version(project, workflow, version)
         try:
             document = jsonvalue.decode(published.document)
-            return build(document, project, workflow, version)
+            return DeclaredProgram(build(document, project, workflow, version))
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(
                 f'version {version} of workflow "{workflow}" cannot be read: {error!r}'

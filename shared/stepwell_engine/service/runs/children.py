@@ -1,15 +1,16 @@
-"""Child runs: started by their parent, and telling it of their end."""
+"""Child runs: started by their parent, and notifying it of their end."""
 
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
 from stepwell_engine import limits
-from stepwell_engine.core.declared.definition import Definition, Step
-from stepwell_engine.core.declared.subworkflow import ChildResult, message_of
 from stepwell_engine.core.run.attempt import Failed
+from stepwell_engine.core.run.child import ChildResult, message_of
+from stepwell_engine.core.run.decision import StartChild
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.program import Program
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.core.values.subject import about_run
@@ -19,15 +20,19 @@ from stepwell_engine.service.retry_unavailable import retry_unavailable
 from stepwell_engine.service.runs.records import RunReader, journal_of, live_children
 
 
-class Versions(Protocol):
-    """Where definitions are found."""
+class Programs(Protocol):
+    """Where the programs of workflows are found."""
 
     def enabled(self, project: str, workflow: str) -> int:
         """The highest enabled version. Problem `not_found` or `workflow_disabled`."""
         ...
 
-    def load(self, project: str, workflow: str, version: int) -> Definition:
+    def load(self, project: str, workflow: str, version: int) -> Program:
         """NewerFormat if this version cannot read it; Problem or ValueError if it is no good."""
+        ...
+
+    def unreadable(self, project: str, workflow: str, version: int) -> Program:
+        """The program that stands for one which is no good: it has no steps."""
         ...
 
 
@@ -35,18 +40,18 @@ class Children:
     """What passes between a parent and its children."""
 
     def __init__(
-        self, runs: Runs, versions: Versions, dispatcher: Dispatcher, clock: Clock
+        self, runs: Runs, programs: Programs, dispatcher: Dispatcher, clock: Clock
     ) -> None:
         self._runs = runs
-        self._versions = versions
+        self._programs = programs
         self._dispatcher = dispatcher
         self._clock = clock
 
-    def start(self, parent: Head, step: Step, child: str) -> Failed | None:
+    def start(self, parent: Head, start: StartChild, child: str) -> Failed | None:
         """Start the child, once however often it is tried; what prevents it, if anything."""
-        workflow = step.target or ""
+        workflow = start.workflow
         try:
-            enabled = partial(self._versions.enabled, parent.project, workflow)
+            enabled = partial(self._programs.enabled, parent.project, workflow)
             version = retry_unavailable(self._clock, enabled)
         except Problem as problem:
             if retry_unavailable(self._clock, lambda: self._runs.get(child)) is not None:
@@ -54,7 +59,7 @@ class Children:
             missing = problem.code == "not_found"
             code = "unknown_resource" if missing else None
             return Failed(problem.detail, code, retryable=not missing)
-        payload = jsonvalue.encode(step.payload)
+        payload = jsonvalue.encode(start.payload)
         inline = len(payload) <= limits.INLINE_INPUT
         now = self._clock.now()
         head = Head(
@@ -140,10 +145,11 @@ class Children:
         )
 
     def _output(self, head: Head) -> bytes | None:
-        load = partial(self._versions.load, head.project, head.workflow, head.version)
+        load = partial(self._programs.load, head.project, head.workflow, head.version)
         try:
-            definition = retry_unavailable(self._clock, load)
+            program = retry_unavailable(self._clock, load)
         except (Problem, ValueError):
             return None
         reader = RunReader(self._runs, self._clock)
-        return reader.run_output(head, definition, reader.records(head, journal_of(head)))
+        records = reader.records(head, journal_of(head, program.keys), program.keys)
+        return reader.run_output(head, program, records)

@@ -8,14 +8,14 @@ from functools import partial
 from stepwell_engine import limits
 from stepwell_engine.core.declared.fields import SIGNAL_NAME
 from stepwell_engine.core.run.head import Blob, Head
-from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.core.values.units import EpochMs, ProjectRef, RunId, WorkflowName
 from stepwell_engine.errors import Problem, Unavailable
 from stepwell_engine.ports import Clock, Delivered, Dispatcher, Done, Ids, Runs
 from stepwell_engine.service.retry_unavailable import retry_unavailable
-from stepwell_engine.service.runs.children import Children, Versions
+from stepwell_engine.service.runs.children import Children, Programs
 from stepwell_engine.service.runs.starts import check_key
 
 log = logging.getLogger(__name__)
@@ -35,10 +35,10 @@ class Controls:
     """Direct updates of a run, without its lease."""
 
     def __init__(
-        self, runs: Runs, versions: Versions, dispatcher: Dispatcher, clock: Clock, ids: Ids
+        self, runs: Runs, programs: Programs, dispatcher: Dispatcher, clock: Clock, ids: Ids
     ) -> None:
         self._runs = runs
-        self._children = Children(runs, versions, dispatcher, clock)
+        self._children = Children(runs, programs, dispatcher, clock)
         self._dispatcher = dispatcher
         self._clock = clock
         self._ids = ids
@@ -108,7 +108,9 @@ class Controls:
         # Named after this delivery: another with the same key may bring another payload.
         blob = None if inline else Blob(f"m.{delivery}", payload)
         body = payload if inline else jsonvalue.encode(len(payload))
-        message = InboxMessage("signal", name, now, body, None if blob is None else blob.name)
+        message = InboxMessage(
+            MessageKind.SIGNAL, name, now, body, None if blob is None else blob.name
+        )
         deliver = partial(self._runs.deliver, run_id, signal_id, message, now, blob, key)
         delivered = deliver() if key is None else retry_unavailable(self._clock, deliver)
         if isinstance(delivered, Delivered):

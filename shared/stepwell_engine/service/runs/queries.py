@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from stepwell_engine import limits
-from stepwell_engine.core.declared.definition import Definition
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.program import Program
 from stepwell_engine.core.run.records import Joined, Stored
 from stepwell_engine.core.run.status import Status
+from stepwell_engine.core.run.view import Compensation, Records, RunView, StepRow
 from stepwell_engine.core.values.excerpt import excerpt
 from stepwell_engine.errors import NewerFormat, Problem
 from stepwell_engine.ports import Clock, LongPollSlots, Runs
@@ -24,15 +25,6 @@ from stepwell_engine.service.paging import (
 )
 from stepwell_engine.service.projects.definitions import Workflows
 from stepwell_engine.service.retry_unavailable import retry_unavailable
-from stepwell_engine.service.runs.progress import (
-    Compensation,
-    Progress,
-    StepRow,
-    compensation,
-    last_error,
-    step_rows,
-)
-from stepwell_engine.service.runs.reasons import reason
 from stepwell_engine.service.runs.records import RunReader, journal_of
 
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -87,7 +79,11 @@ class RunDetail:
 class _Read:
     """A run with everything recorded of it, and a row per step."""
 
-    progress: Progress
+    head: Head
+    journal: Journal
+    program: Program
+    records: Records
+    view: RunView
     rows: Sequence[StepRow]
     reader: RunReader
 
@@ -98,7 +94,7 @@ class Queries:
     def __init__(
         self, runs: Runs, workflows: Workflows, clock: Clock, slots: LongPollSlots | None = None
     ) -> None:
-        """`waits`: None lets everybody wait."""
+        """`slots`: None lets everybody wait."""
         self._runs = runs
         self._workflows = workflows
         self._clock = clock
@@ -151,17 +147,16 @@ class Queries:
             head = self._waited_for(head, ends)
         now = self._clock.now()
         read = self._read(head, now)
-        run = read.progress
         started = [at for row in read.rows if (at := row.record.started_at) is not None]
         steps, steps_cursor = self._page(read, None, limits.MAX_STEPS_IN_DETAIL)
         return RunDetail(
-            run=_row(head, run.journal, now),
+            run=_row(head, read.journal, now),
             parent_workflow=self._workflow(head.parent),
             input=head.input if head.input is not None else read.reader.blob(head, "input"),
-            output=read.reader.run_output(head, run.definition, run.records),
-            compensation=compensation(run),
+            output=read.reader.run_output(head, read.program, read.records),
+            compensation=read.view.compensation(),
             started_at=min(started, default=None),
-            reason=reason(run),
+            reason=read.view.reason(),
             steps=steps,
             steps_cursor=steps_cursor,
         )
@@ -210,43 +205,38 @@ class Queries:
         return None if head is None else head.workflow
 
     def _read(self, head: Head, now: int) -> _Read:
-        journal = journal_of(head)
+        program = self._program(head)
+        journal = journal_of(head, program.keys)
         reader = RunReader(self._runs, self._clock)
-        records = reader.records(head, journal)
-        progress = Progress(self._definition(head), head, journal, records, now)
-        return _Read(progress, list(step_rows(progress)), reader)
+        records = reader.records(head, journal, program.keys)
+        view = program.view(head, journal, records, now)
+        return _Read(head, journal, program, records, view, view.rows(), reader)
 
-    def _definition(self, head: Head) -> Definition:
-        """The run's version; without steps if it cannot be read, which the run then failed of."""
+    def _program(self, head: Head) -> Program:
+        """The run's version; the one without steps if it is no good, which the run failed of."""
         try:
             return self._workflows.load(head.project, head.workflow, head.version)
         except (Problem, ValueError):
-            return Definition(head.project, head.workflow, head.version, ())
+            return self._workflows.unreadable(head.project, head.workflow, head.version)
 
     def _page(
         self, read: _Read, after: int | None, limit: int
     ) -> tuple[Sequence[StepRow], str | None]:
-        rows = [row for row in read.rows if after is None or _position(row) > after]
-        shown, following = page(_steps(read.progress.head.run_id), rows, limit, _position, _size)
-        read.reader.fetch(read.progress.head, [row.record.output for row in shown])
+        rows = [row for row in read.rows if after is None or row.place > after]
+        of = _steps(read.head.run_id)
+        shown, following = page(of, rows, limit, lambda row: row.place, _size)
+        read.reader.fetch(read.head, [row.record.output for row in shown])
         return [self._with_output(read, row) for row in shown], following
 
     def _with_output(self, read: _Read, row: StepRow) -> StepRow:
-        run, output = read.progress, row.record.output
-        if output is None:
+        if row.record.output is None:
             return row
-        step = run.definition.flat[row.record.ordinal]
-        found = read.reader.output(run.head, run.definition, run.records, step, output)
+        found = read.reader.output(read.head, read.program, read.records, row.key)
         return replace(row, output=found)
 
 
 def _steps(run_id: str) -> str:
     return listing("steps", run_id)
-
-
-def _position(row: StepRow) -> int:
-    """In definition order, a compensation right after its step."""
-    return 2 * row.record.ordinal + row.record.compensation
 
 
 def _size(row: StepRow) -> int:
@@ -269,8 +259,16 @@ def _row(head: Head, journal: Journal, now: int) -> RunRow:
     )
 
 
+def last_error(head: Head, journal: Journal) -> str | None:
+    """What a run failed of, or what the latest attempt of a live run's current step failed of."""
+    if journal.failure is not None:
+        return journal.failure.message
+    opened = journal.open if head.live else ()
+    return next((record.error for record in opened if record.error), None)
+
+
 def _last_code(head: Head, journal: Journal) -> str | None:
-    """The code of what `last_error` tells. A rollback that stopped leaves that of the step."""
+    """The code of what `last_error` tells. Compensating that stopped leaves that of the step."""
     if journal.failure is not None:
         return journal.failure.code
     opened = journal.open if head.live else ()

@@ -1,24 +1,28 @@
 """Everything recorded of a run, read back: journal, pages, outputs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from stepwell_engine.core.declared.definition import Definition, Step
-from stepwell_engine.core.run import journal_codec
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.journal import Journal
-from stepwell_engine.core.run.records import Joined, Output, Record, Stored
+from stepwell_engine.core.run.journal_codec import JournalCodec
+from stepwell_engine.core.run.keys import UNNAMED, StepKey, StepKeys
+from stepwell_engine.core.run.program import Program
+from stepwell_engine.core.run.records import Joined, Output, Stored
 from stepwell_engine.core.run.status import StepStatus
+from stepwell_engine.core.run.view import Records
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.ports import Clock, Runs
 from stepwell_engine.service.retry_unavailable import retry_unavailable
 
-Records = Mapping[tuple[int, bool], Record]
-"""By ordinal, and whether it is the step's compensation."""
+
+def codec_of(head: Head, keys: StepKeys) -> JournalCodec:
+    """What encodes and decodes the journal of a run."""
+    return JournalCodec(head.created_at, keys)
 
 
-def journal_of(head: Head) -> Journal:
-    """The journal in a head."""
-    return journal_codec.decode(head.journal, head.created_at)
+def journal_of(head: Head, keys: StepKeys = UNNAMED) -> Journal:
+    """The journal in a head. Without the program's keys its records have none to go by."""
+    return codec_of(head, keys).decode(head.journal)
 
 
 class RunReader:
@@ -32,32 +36,28 @@ class RunReader:
         self._clock = clock
         self._known: dict[tuple[str, str], bytes] = {}
 
-    def records(self, head: Head, journal: Journal) -> Records:
+    def records(self, head: Head, journal: Journal, keys: StepKeys) -> Records:
         """All records of a run."""
+        codec = codec_of(head, keys)
         paged = [
             record
             for page in journal.pages
-            for record in journal_codec.decode_page(self.blob(head, page.blob), head.created_at)
+            for record in codec.decode_page(self.blob(head, page.blob))
         ]
-        return {record.action_key: record for record in (*paged, *journal.records, *journal.open)}
+        return {record.key: record for record in (*paged, *journal.records, *journal.open)}
 
-    def run_output(self, head: Head, definition: Definition, records: Records) -> bytes | None:
-        """The run's: that of the last top-level step that produced one, compensations apart."""
-        for step in reversed(definition.steps):
-            record = records.get((step.ordinal, False))
-            if record is not None and record.output is not None:
-                return self.output(head, definition, records, step, record.output)
-        return None
+    def run_output(self, head: Head, program: Program, records: Records) -> bytes | None:
+        """The run's output as compact JSON; None where no step has produced one."""
+        key = program.output_of(records)
+        return None if key is None else self.output(head, program, records, key)
 
-    def output(
-        self, head: Head, definition: Definition, records: Records, step: Step, output: Output
-    ) -> bytes | None:
+    def output(self, head: Head, program: Program, records: Records, key: StepKey) -> bytes | None:
         """A step's output as compact JSON."""
-        match output:
+        match records[key].output:
             case Stored(blob):
                 return self.blob(head, blob)
             case Joined():
-                return self._joined(head, definition, records, step)
+                return self._joined(head, program, records, key)
             case inline:
                 return inline
 
@@ -81,21 +81,15 @@ class RunReader:
                 raise LookupError(f'run "{head.run_id}" refers to a blob "{name}" that is gone')
             self._known[head.run_id, name] = found[name]
 
-    def _joined(self, head: Head, definition: Definition, records: Records, step: Step) -> bytes:
+    def _joined(self, head: Head, program: Program, records: Records, key: StepKey) -> bytes:
         """The outputs of a fan-out's children, by key; null for a child without one."""
-        fanout = definition.steps[definition.owners[step.ordinal] - 1]
-        known = {child.ordinal: records.get((child.ordinal, False)) for child in fanout.children}
-        outputs = {at: None if one is None else one.output for at, one in known.items()}
-        self.fetch(head, outputs.values())
+        children = program.joined(key)
+        self.fetch(head, [records[child].output for child in children if child in records])
         members = []
-        for child in fanout.children:
-            output = outputs[child.ordinal]
-            value = (
-                b"null"
-                if output is None
-                else self.output(head, definition, records, child, output) or b"null"
-            )
-            members.append(jsonvalue.encode(child.key) + b":" + value)
+        for child in children:
+            output = self.output(head, program, records, child) if child in records else None
+            value = b"null" if output is None else output
+            members.append(jsonvalue.encode(child) + b":" + value)
         return b"{" + b",".join(members) + b"}"
 
 

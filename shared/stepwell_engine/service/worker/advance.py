@@ -1,6 +1,6 @@
 """Advancing a run: claim it, hold it as long as it can go on, settle it when it has ended.
 
-One worker at a time holds a run's lease; what it does with it is in `hold`.
+One worker at a time holds a run's lease; what it does with it is in `leased_run`.
 """
 
 import logging
@@ -9,12 +9,9 @@ from contextlib import closing
 from functools import partial
 
 from stepwell_engine import limits
-from stepwell_engine.core.declared.definition import Definition
-from stepwell_engine.core.declared.settle import close
-from stepwell_engine.core.run import journal_codec
 from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.program import Program
 from stepwell_engine.core.run.status import Status
-from stepwell_engine.core.run.transitions import fail_run
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.errors import NewerFormat, Problem, StoreError
 from stepwell_engine.ports import (
@@ -29,8 +26,8 @@ from stepwell_engine.ports import (
     TaskGroups,
 )
 from stepwell_engine.service.retry_unavailable import retry_unavailable
-from stepwell_engine.service.runs.children import Children, Versions
-from stepwell_engine.service.runs.records import journal_of
+from stepwell_engine.service.runs.children import Children, Programs
+from stepwell_engine.service.runs.records import codec_of, journal_of
 from stepwell_engine.service.worker.leased_run import LeasedRun, Time, Tools
 
 log = logging.getLogger(__name__)
@@ -42,7 +39,7 @@ class Advance:
     def __init__(
         self,
         runs: Runs,
-        versions: Versions,
+        programs: Programs,
         runners: Mapping[str, StepRunner],
         task_groups: TaskGroups,
         dispatcher: Dispatcher,
@@ -52,13 +49,13 @@ class Advance:
     ) -> None:
         """`gate`: for workers that share a process, and die together; see `run`."""
         self._runs = runs
-        self._versions = versions
+        self._programs = programs
         self._task_groups = task_groups
         self._dispatcher = dispatcher
         self._clock = clock
         self._ids = ids
         self._gate = gate
-        self._children = Children(runs, versions, dispatcher, clock)
+        self._children = Children(runs, programs, dispatcher, clock)
         self._tools = Tools(runs, runners, dispatcher, clock, ids, self._children)
 
     def run(self, run_id: str, project: str, budget: int, *, hard: bool = False) -> None:
@@ -89,22 +86,21 @@ class Advance:
     def _hold(self, head: Head, token: str, time: Time) -> None:
         with closing(self._task_groups.open()) as group:
             try:
-                definition = self._definition(head)
+                program = self._program(head)
             except NewerFormat as error:
                 # A newer worker will take it.
                 log.warning("run %s: %s", head.run_id, error)
                 self._release(head, token, limits.LEASE)
             except StoreError:
-                # Nobody knows the definition now, which says nothing about the run.
+                # Nobody knows the program now, which says nothing about the run.
                 self._release(head, token, 0)
                 raise
             except (Problem, ValueError) as error:
-                nothing = Definition(head.project, head.workflow, head.version, ())
-                hold = LeasedRun(self._tools, nothing, head, group, time)
-                text = f"version {head.version} cannot be loaded: {error}"
-                hold.end(fail_run(journal_of(head), text))
+                program = self._programs.unreadable(head.project, head.workflow, head.version)
+                run = LeasedRun(self._tools, program, head, group, time)
+                run.fail(f"version {head.version} cannot be loaded: {error}")
             else:
-                LeasedRun(self._tools, definition, head, group, time).go()
+                LeasedRun(self._tools, program, head, group, time).go()
 
     def _claim(self, run_id: str, project: str) -> Head | None:
         """The head with the lease taken, or None if there is nothing to do now."""
@@ -146,19 +142,19 @@ class Advance:
             return
         if head.lease_expires_at + limits.CLOCK_MARGIN >= now:
             return
-        journal = journal_of(head)
-        self._children.cancel_unstarted_child(journal)
+        self._children.cancel_unstarted_child(journal_of(head))
+        data = head.journal
         try:
-            definition = self._definition(head)
+            program = self._program(head)
         except (Problem, ValueError):
-            log.exception("run %s: its definition cannot be loaded", head.run_id)
+            log.exception("run %s: its version cannot be loaded", head.run_id)
         else:
-            journal = close(definition, journal, head.ended_at or now)
-        data = journal_codec.encode(journal, head.created_at)
+            journal = program.close(journal_of(head, program.keys), head.ended_at or now)
+            data = codec_of(head, program.keys).encode(journal)
         self._runs.close(head.run_id, head.lease_token, head.commit_seq, data)
 
-    def _definition(self, head: Head) -> Definition:
-        load = partial(self._versions.load, head.project, head.workflow, head.version)
+    def _program(self, head: Head) -> Program:
+        load = partial(self._programs.load, head.project, head.workflow, head.version)
         return retry_unavailable(self._clock, load)
 
     def _release(self, head: Head, token: str, pause: int) -> None:

@@ -1,7 +1,7 @@
-"""One run in the hands of one worker: decide, act, settle and commit, as long as it can go on.
+"""One run whose lease one worker holds: decide, act, settle and commit, as long as it can go on.
 
-Whatever the worker wants to say to others (hints, mail) goes out after the write that makes it
-true.
+Whatever the worker has to tell others (hints, messages) goes out after the write that makes it
+true. What the run executes is a Program: nothing here knows a kind of step.
 """
 
 import logging
@@ -9,19 +9,11 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import assert_never
 
 from stepwell_engine import limits
-from stepwell_engine.core.declared.decide import decide
-from stepwell_engine.core.declared.definition import Definition
-from stepwell_engine.core.declared.settle import close, settle, settle_cancelled
-from stepwell_engine.core.declared.subworkflow import (
-    begin_child,
-    child_not_started,
-    child_started,
-    settle_child,
-)
-from stepwell_engine.core.run import journal_codec
-from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome
+from stepwell_engine.core.run.attempt import Attempt, Failed, UncommittedOutcome
+from stepwell_engine.core.run.child import ChildEnded, ChildNamed, ChildNotStarted, ChildStarted
 from stepwell_engine.core.run.decision import (
     CancelChild,
     Decision,
@@ -32,7 +24,10 @@ from stepwell_engine.core.run.decision import (
 )
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.keys import StepKey
+from stepwell_engine.core.run.program import Program
 from stepwell_engine.core.run.status import Status
+from stepwell_engine.core.run.transitions import fail_run
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.ports import (
     UNCHECKED,
@@ -47,7 +42,7 @@ from stepwell_engine.ports import (
 )
 from stepwell_engine.service.retry_unavailable import retry_unavailable
 from stepwell_engine.service.runs.children import Children
-from stepwell_engine.service.runs.records import journal_of
+from stepwell_engine.service.runs.records import codec_of
 
 log = logging.getLogger(__name__)
 
@@ -81,38 +76,33 @@ class Tools:
     children: Children
 
 
-@dataclass(frozen=True, slots=True)
-class UncommittedOutcome:
-    """An outcome in hand that no commit carries yet."""
-
-    attempt: Attempt
-    outcome: Outcome
-    started: int
-    finished: int
-
-
 class LeasedRun:
     """A run whose lease this worker holds, until it lets go or loses it.
 
-    `committed` is the journal as stored; `journal` the one in hand, ahead of it by `tried`.
+    `committed` is the journal as stored; `journal` the one in hand, ahead of it by `uncommitted`.
     """
 
     def __init__(
-        self, tools: Tools, definition: Definition, head: Head, group: TaskGroup, time: Time
+        self, tools: Tools, program: Program, head: Head, group: TaskGroup, time: Time
     ) -> None:
         """`head` as the claim returned it, with this worker's token."""
         self._tools = tools
-        self._definition = definition
+        self._program = program
         self._group = group
         self._time = time
         self._token = head.lease_token or ""
         self._head = head
-        self._committed = journal_of(head)
+        self._codec = codec_of(head, program.keys)
+        self._committed = self._codec.decode(head.journal)
         self._journal = self._committed
         self._uncommitted: list[UncommittedOutcome] = []
-        self._in_flight: set[tuple[int, bool]] = set()
+        # What this worker has begun and not settled yet. No store knows of it: whoever reads the
+        # run takes the first attempts of its turn to be in flight, so each of them begins only
+        # when the outcome that made room for it is committed.
+        self._in_flight: set[StepKey] = set()
+        # Filled by the threads of the group, emptied by the worker's own.
         self._completed: deque[UncommittedOutcome] = deque()
-        self._waited = False  # for acts in flight, since the head was last seen
+        self._waited = False  # for attempts in flight, since the head was last seen
 
     def go(self) -> None:
         """Advance the run until it parks or ends, its time is up, or the lease is lost."""
@@ -122,43 +112,44 @@ class LeasedRun:
         while self._advance_once():
             pass
 
-    def end(self, journal: Journal) -> None:
-        """Fail the run at once, for a structural reason that stands in `journal`."""
-        now = self._tools.clock.now()
-        self._commit(Decision(journal, Finish(Status.FAILED)), now, release=True)
+    def fail(self, reason: str) -> None:
+        """Fail the run at once, for a structural reason: nothing is compensated."""
+        decision = Decision(fail_run(self._journal, reason), Finish(Status.FAILED))
+        self._commit(decision, self._tools.clock.now(), release=True)
 
     # --- one turn of the loop -----------------------------------------------------------------
 
     def _advance_once(self) -> bool:
         """One decision and what follows from it; whether to go on."""
         now = self._tools.clock.now()
-        in_flight = frozenset(self._in_flight)
-        decision = decide(
-            self._definition, self._head, self._journal, self._head.inbox, now, in_flight
-        )
+        head, in_flight = self._head, frozenset(self._in_flight)
+        decision = self._program.decide(head, self._journal, head.inbox, now, in_flight)
         match decision.next:
             case StartAttempts(attempts, until):
                 return self._start_attempts(decision, attempts, until, now)
             case StartChild():
                 return self._start_child(decision, decision.next, now)
-            case CancelChild(child=child):
-                return self._cancel_child(decision, child, now)
-            case _:
+            case CancelChild():
+                return self._cancel_child(decision, decision.next, now)
+            case Park() | Finish():
                 return self._commit(decision, now, release=True)
+            case unknown:
+                assert_never(unknown)
 
     def _start_attempts(
         self, decision: Decision, wanted: tuple[Attempt, ...], until: int | None, now: int
     ) -> bool:
-        attempts = [
-            attempt for attempt in wanted if self._time.allows(attempt, now, bool(self._in_flight))
-        ]
-        out_of_time = bool(wanted) and not attempts and not self._in_flight
+        beside = bool(self._in_flight)
+        attempts = [attempt for attempt in wanted if self._time.allows(attempt, now, beside)]
+        out_of_time = bool(wanted) and not attempts and not beside
+        # An outcome in hand is recorded before anything new begins, unless the program holds it
+        # back until the attempts in flight have completed.
         if self._unrecorded(decision) and not decision.hold:
             return self._commit(decision, now, release=out_of_time)
         if out_of_time:
             return self._commit(decision, now, release=True)
         if attempts and self._waited:
-            # Nothing was written since: a cancel that came meanwhile must be seen before the act.
+            # Nothing was written since: a cancel that came meanwhile must be seen before the next.
             head = self._read()
             self._waited = False
             if head is None or head.writes != self._head.writes:
@@ -171,7 +162,7 @@ class LeasedRun:
             if alone:
                 self._completed.append(self._run_step(attempt, started))
             else:
-                self._in_flight.add((attempt.ordinal, attempt.compensation))
+                self._in_flight.add(attempt.step)
                 self._group.start(partial(self._run_in_group, attempt, started))
         if not alone:
             self._group.wait(None if until is None else max(0, until - self._tools.clock.now()))
@@ -185,59 +176,48 @@ class LeasedRun:
     def _run_step(self, attempt: Attempt, started: int) -> UncommittedOutcome:
         try:
             outcome = self._tools.runners[attempt.kind].run(attempt)
-        except Exception as error:  # a performer's own defect must not stop the run's life
+        except Exception as error:  # a runner's own defect must not stop the run's life
             log.exception("run %s: step %s", attempt.run_id, attempt.step)
             outcome = Failed(f"the engine failed to run this step: {error!r}")
         return UncommittedOutcome(attempt, outcome, started, self._tools.clock.now())
 
     def _settle_completed(self) -> None:
         while self._completed:
-            tried = self._completed.popleft()
-            attempt = tried.attempt
-            self._in_flight.discard((attempt.ordinal, attempt.compensation))
-            self._uncommitted.append(tried)
-            self._journal = settle(
-                self._definition,
-                self._journal,
-                attempt,
-                tried.outcome,
-                tried.started,
-                tried.finished,
-            )
+            completed = self._completed.popleft()
+            self._in_flight.discard(completed.attempt.step)
+            self._uncommitted.append(completed)
+            self._journal = self._program.settle(self._journal, completed)
 
     def _start_child(self, decision: Decision, start: StartChild, now: int) -> bool:
-        step = self._definition.flat[start.ordinal]
         if start.child is None:
-            child = self._tools.ids.run_id()
-            begun = begin_child(step, decision.journal, start.attempt, child, now)
-            return self._commit(replace(decision, journal=begun), now, release=False)
+            named = ChildNamed(start, self._tools.ids.run_id())
+            journal = self._program.settle_child(decision.journal, named, now)
+            return self._commit(replace(decision, journal=journal), now, release=False)
         if self._unrecorded(decision):
             return self._commit(decision, now, release=False)
         if self._secure(CHILD_CALLS) is None:
             return self._refused(self._read())
-        failed = self._tools.children.start(self._head, step, start.child)
-        self._journal = (
-            child_started(step, self._journal)
-            if failed is None
-            else child_not_started(self._definition, self._journal, failed, self._tools.clock.now())
-        )
+        failed = self._tools.children.start(self._head, start, start.child)
+        outcome = ChildStarted(start) if failed is None else ChildNotStarted(start, failed)
+        now = self._tools.clock.now()
+        self._journal = self._program.settle_child(self._journal, outcome, now)
         return True
 
-    def _cancel_child(self, decision: Decision, child: str, now: int) -> bool:
+    def _cancel_child(self, decision: Decision, cancel: CancelChild, now: int) -> bool:
         if self._unrecorded(decision):
             return self._commit(decision, now, release=False)
         if self._secure(CHILD_CALLS) is None:
             return self._refused(self._read())
         # Cancelled at the time that was found to be over, whatever the clock says by now.
-        result = self._tools.children.cancel(child, now)
+        ended = ChildEnded(cancel, self._tools.children.cancel(cancel.child, now))
         now = self._tools.clock.now()
-        self._journal = settle_child(self._definition, self._journal, result, now)
+        self._journal = self._program.settle_child(self._journal, ended, now)
         return True
 
     def _secure(self, needed: int) -> int | None:
         """The time now, if the lease lasts `needed` ms and the margin from here, or is made to.
 
-        None: it could not be extended. The clock is read last, right before the act.
+        None: it could not be extended. The clock is read last, right before the attempt.
         """
         while True:
             now = self._tools.clock.now()
@@ -261,7 +241,7 @@ class LeasedRun:
     def _commit(self, decision: Decision, now: int, release: bool) -> bool:
         """Write the decision; dispatch what follows from it; whether to go on."""
         head = self._head
-        packed = journal_codec.pack(decision.journal, head.created_at, self._token, head.writes)
+        packed = self._codec.pack(decision.journal, self._token, head.writes)
         commit = Commit(
             run_id=head.run_id,
             lease_token=self._token,
@@ -329,8 +309,8 @@ class LeasedRun:
             return False  # the lease is lost, or a releasing write of this worker had succeeded
         if head.commit_seq != self._head.commit_seq:
             # This worker's own write had succeeded although the store did not answer.
-            self._take(head, journal_of(head))
-        self._head = head  # with new mail, perhaps: decide again
+            self._take(head, self._codec.decode(head.journal))
+        self._head = head  # with a new message, perhaps: decide again
         if head.status is Status.CANCELLED:
             self._record_cancelled(head)
             return False
@@ -343,19 +323,11 @@ class LeasedRun:
             self._settle_completed()
         journal = self._committed
         at = head.ended_at or self._tools.clock.now()
-        for tried in self._uncommitted:
-            journal = settle_cancelled(
-                self._definition,
-                journal,
-                tried.attempt,
-                tried.outcome,
-                tried.started,
-                tried.finished,
-                at,
-            )
+        for completed in self._uncommitted:
+            journal = self._program.settle_cancelled(journal, completed, at)
         self._tools.children.cancel_unstarted_child(journal)
-        journal = close(self._definition, journal, at)
-        packed = journal_codec.pack(journal, head.created_at, self._token, head.writes)
+        journal = self._program.close(journal, at)
+        packed = self._codec.pack(journal, self._token, head.writes)
         commit = Commit(
             run_id=head.run_id,
             lease_token=self._token,

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from stepwell_engine import limits
-from stepwell_engine.core.declared.actions import Action
-from stepwell_engine.core.declared.definition import Kind
+from stepwell_engine.core.declared.definition import Kind, Step
 from stepwell_engine.core.declared.kinds import ACTION_KINDS, KINDS
+from stepwell_engine.core.declared.progress import Progress
 from stepwell_engine.core.run.status import StepStatus
-from stepwell_engine.service.runs.progress import Progress, iso
+from stepwell_engine.core.values.times import iso
 
 _NAMED: Final = 3  # steps in one sentence
 
@@ -36,7 +36,7 @@ def reason(run: Progress) -> str | None:
     at = iso(run.records[first.key].next_at or 0)
     others = len(todo) - 1
     later = f"; {others} more back{'s' if others == 1 else ''} off" if others else ""
-    return f"retrying {_name(first)} at {at}, {_tries(run, first)}{later}"
+    return f"retrying {_name(run, first)} at {at}, {_tries(run, first)}{later}"
 
 
 def _losses(run: Progress) -> str:
@@ -59,7 +59,7 @@ def _standing(run: Progress) -> str:
     step = run.current()
     if step is None or step.kind in ACTION_KINDS or step.kind is Kind.JOIN:
         return f"{'ending' if run.held else 'waiting for a worker to end it'}{_losses(run)}"
-    record = run.records.get((step.ordinal, False))
+    record = run.records.get(step.key)
     waits_for = KINDS[step.kind].waits_for
     if record is None or record.next_at is None or record.next_at <= run.now or waits_for is None:
         going_on = "going on" if run.held else "waiting for a worker to go on"
@@ -68,24 +68,26 @@ def _standing(run: Progress) -> str:
     return waits_for(step, record, iso(record.next_at)) + losses
 
 
-def _names(run: Progress, actions: Sequence[Action]) -> str:
-    if len(actions) == 1:
-        return f"{_name(actions[0])}, {_tries(run, actions[0])}"
-    keys = [_key(one) for one in actions[:_NAMED]]
-    more = len(actions) - len(keys)
+def _names(run: Progress, steps: Sequence[Step]) -> str:
+    if len(steps) == 1:
+        return f"{_name(run, steps[0])}, {_tries(run, steps[0])}"
+    keys = [_key(step) for step in steps[:_NAMED]]
+    more = len(steps) - len(keys)
     last = f"{more} more" if more else keys.pop()
-    what = "the compensations of steps" if actions[0].compensation else "steps"
+    compensating = steps[0].key in run.definition.compensations
+    what = "the compensations of steps" if compensating else "steps"
     return f"{what} {', '.join(keys)} and {last}"
 
 
-def _name(action: Action) -> str:
-    return f"{'the compensation of ' if action.compensation else ''}step {_key(action)}"
+def _name(run: Progress, step: Step) -> str:
+    compensating = step.key in run.definition.compensations
+    return f"{'the compensation of ' if compensating else ''}step {_key(step)}"
 
 
-def _key(action: Action) -> str:
-    return action.step.key.removeprefix("compensate:")
+def _key(step: Step) -> str:
+    return step.key.removeprefix("compensate:")
 
 
-def _tries(run: Progress, action: Action) -> str:
-    record = run.records.get(action.key)
-    return f"attempt {(record.attempt if record else 0) + 1} of {action.step.max_attempts}"
+def _tries(run: Progress, step: Step) -> str:
+    record = run.records.get(step.key)
+    return f"attempt {(record.attempt if record else 0) + 1} of {step.max_attempts}"

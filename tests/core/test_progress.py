@@ -7,29 +7,31 @@ import pytest
 
 from stepwell_engine import limits
 from stepwell_engine.core.declared.definition import Definition, Kind, Step
+from stepwell_engine.core.declared.progress import Progress, step_rows
+from stepwell_engine.core.declared.reasons import reason
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.journal import Failure, Journal
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
-from stepwell_engine.service.runs.progress import Progress, iso, last_error, step_rows
-from stepwell_engine.service.runs.reasons import reason
+from stepwell_engine.core.values.times import iso
+from stepwell_engine.service.runs.queries import last_error
 from tests.service.world import START
 
 CHARGE = Step(0, "charge", Kind.WEBHOOK, "https://a.example", max_attempts=5)
 APPROVE = Step(1, "approve", Kind.WAIT_FOR_SIGNAL, signal="approved")
 DEFINITION = Definition("demo", "orders", 1, (CHARGE, APPROVE))
 HEAD = Head("run", "demo", "orders", 1, START)
-DONE = Record(0, StepStatus.SUCCEEDED, 1, START, START + 5)
+DONE = Record("charge", StepStatus.SUCCEEDED, 1, START, START + 5)
 
 
 def progress(head: Head, journal: Journal, now: int) -> Progress:
-    records = {record.action_key: record for record in (*journal.records, *journal.open)}
+    records = {record.key: record for record in (*journal.records, *journal.open)}
     return Progress(DEFINITION, head, journal, records, now)
 
 
 def rows(head: Head, journal: Journal, now: int = START) -> list[tuple[str, str, int]]:
     shown = step_rows(progress(head, journal, now))
-    return [(row.step.key, row.record.status, row.record.attempt) for row in shown]
+    return [(row.key, row.record.status, row.record.attempt) for row in shown]
 
 
 def why(head: Head, journal: Journal, now: int = START) -> str | None:
@@ -54,7 +56,7 @@ def test_times_are_iso_8601_to_the_millisecond(at: int, shown: str) -> None:
 
 
 def test_a_wait_says_for_what_and_until_when() -> None:
-    waiting = Record(1, StepStatus.WAITING, 1, START, next_at=START + 1_000)
+    waiting = Record("approve", StepStatus.WAITING, 1, START, next_at=START + 1_000)
     journal = Journal(1, records=(DONE,), open=(waiting,))
     head = replace(HEAD, status=Status.WAITING)
     at = "2023-11-14T22:13:21.000Z"
@@ -68,7 +70,7 @@ def test_a_lease_makes_only_steps_with_a_side_effect_running() -> None:
 
 
 def test_a_lease_does_not_make_a_backing_off_step_running() -> None:
-    retrying = Record(0, StepStatus.RETRYING, 1, START, next_at=START + 2_000, error="busy")
+    retrying = Record("charge", StepStatus.RETRYING, 1, START, next_at=START + 2_000, error="busy")
     journal = Journal(open=(retrying,))
     assert rows(held(), journal)[0] == ("charge", "retrying", 1)
     assert rows(held(), journal, START + 2_000)[0] == ("charge", "running", 2)
@@ -135,7 +137,9 @@ def test_a_run_that_becomes_a_suspect_with_this_loss_says_so() -> None:
 
 
 def test_a_step_that_could_not_be_tried_says_why() -> None:
-    deferred = Record(0, StepStatus.RETRYING, 0, next_at=START + 2_000, error="too many open files")
+    deferred = Record(
+        "charge", StepStatus.RETRYING, 0, next_at=START + 2_000, error="too many open files"
+    )
     journal = Journal(open=(deferred,))
     assert why(HEAD, journal) == "retrying step charge at 2023-11-14T22:13:22.000Z, attempt 1 of 5"
     assert rows(HEAD, journal)[0] == ("charge", "retrying", 0)
@@ -155,7 +159,7 @@ def test_a_run_that_ended_has_no_reason(status: Status) -> None:
 
 
 def test_a_step_that_was_backing_off_when_its_run_failed_is_cancelled() -> None:
-    retrying = Record(0, StepStatus.RETRYING, 1, START, next_at=START + 2_000, error="busy")
+    retrying = Record("charge", StepStatus.RETRYING, 1, START, next_at=START + 2_000, error="busy")
     ceiling = Failure("too many attempts", "step_ceiling", None)
     journal = Journal(open=(retrying,), failure=ceiling)
     head = replace(HEAD, status=Status.FAILED, ended_at=START + 9)
@@ -176,7 +180,7 @@ def test_a_cancelled_runs_step_is_running_until_its_lease_is_over() -> None:
 
 
 def test_the_last_error_of_a_live_run_is_that_of_its_current_step() -> None:
-    retrying = Record(0, StepStatus.RETRYING, 1, START, next_at=START + 2_000, error="busy")
+    retrying = Record("charge", StepStatus.RETRYING, 1, START, next_at=START + 2_000, error="busy")
     assert last_error(HEAD, Journal(open=(retrying,))) == "busy"
     assert last_error(HEAD, Journal()) is None
     cancelled = replace(HEAD, status=Status.CANCELLED)

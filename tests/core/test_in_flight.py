@@ -6,11 +6,11 @@ import pytest
 
 from stepwell_engine import limits
 from stepwell_engine.core.declared.definition import Definition
+from stepwell_engine.core.declared.progress import step_rows
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import StepStatus
-from stepwell_engine.service.runs.progress import step_rows
-from tests.service.test_progress_rows import (
+from tests.core.stored_runs import (
     DEFINITION,
     HELD,
     JOINED,
@@ -32,15 +32,18 @@ def starts(definition: Definition, journal: Journal, claimed_at: int = 0) -> lis
 
 @pytest.mark.parametrize("claimed_at", [START - 1, START + 1_000])
 def test_a_first_attempt_began_when_a_worker_came_or_the_step_before_ended(claimed_at: int) -> None:
-    journal = Journal(4, records=(*JOINED, done(6)))
+    journal = Journal(4, records=(*JOINED, done("ship")))
     assert starts(DEFINITION, journal, claimed_at) == [max(START + 5, claimed_at)]
-    again = replace(journal, open=(backing(7, NOW),))
+    again = replace(journal, open=(backing("tell", NOW),))
     assert starts(DEFINITION, again, claimed_at) == [START]
 
 
 def test_children_in_flight_began_when_an_outcome_made_room_for_them() -> None:
-    joining = Record(13, StepStatus.WAITING, 1, START)
-    records = (done(0), *(replace(done(n), finished_at=START + 100 * n) for n in (5, 2, 3)))
+    joining = Record("join", StepStatus.WAITING, 1, START)
+    records = (
+        done("fan"),
+        *(replace(done(f"c{n}"), finished_at=START + 100 * n) for n in (5, 2, 3)),
+    )
     journal = Journal(1, records=records, open=(joining,), children_done=0b10110)
     first = [START + 5] * 5
     assert starts(WIDE, journal) == [*first, START + 200, START + 300, START + 500]
@@ -49,28 +52,32 @@ def test_children_in_flight_began_when_an_outcome_made_room_for_them() -> None:
 
 
 def test_a_slow_child_began_first_however_many_ended_before_it() -> None:
-    joining = Record(13, StepStatus.WAITING, 1, START)
-    ended = [replace(done(n), finished_at=START + 100 * n) for n in range(2, 12)]
-    journal = Journal(1, records=(done(0), *ended), open=(joining,), children_done=0b11111111110)
+    joining = Record("join", StepStatus.WAITING, 1, START)
+    ended = [replace(done(f"c{n}"), finished_at=START + 100 * n) for n in range(2, 12)]
+    journal = Journal(
+        1, records=(done("fan"), *ended), open=(joining,), children_done=0b11111111110
+    )
     assert starts(WIDE, journal) == [START + 5, START + 500]
 
 
 def test_of_children_beside_one_that_backs_off_it_is_not_told_when_they_began() -> None:
-    joining = Record(13, StepStatus.WAITING, 1, START)
-    journal = Journal(1, records=(done(0),), open=(joining, backing(4)))
+    joining = Record("join", StepStatus.WAITING, 1, START)
+    journal = Journal(1, records=(done("fan"),), open=(joining, backing("c4")))
     assert starts(WIDE, journal) == [None] * 8
 
 
 def test_what_comes_back_from_a_backoff_stands_behind_what_never_began() -> None:
-    joining = Record(13, StepStatus.WAITING, 1, START)
-    journal = Journal(1, records=(done(0),), open=(joining, backing(1, NOW)))
+    joining = Record("join", StepStatus.WAITING, 1, START)
+    journal = Journal(1, records=(done("fan"),), open=(joining, backing("c1", NOW)))
     rows = step_rows(Case(HELD, journal, "", definition=WIDE).progress)
-    running = [row.step.key for row in rows if row.record.status is StepStatus.RUNNING]
+    running = [row.key for row in rows if row.record.status is StepStatus.RUNNING]
     assert running == [f"c{ordinal}" for ordinal in range(2, 10)]
 
 
 def test_a_run_that_lost_its_workers_again_and_again_tries_one_child_at_a_time() -> None:
-    journal = Journal(1, records=(done(0),), open=(Record(13, StepStatus.WAITING, 1, START),))
+    journal = Journal(
+        1, records=(done("fan"),), open=(Record("join", StepStatus.WAITING, 1, START),)
+    )
     head = replace(HELD, lost_leases=limits.SUSPECT_LOST_LEASES)
     rows = step_rows(Case(head, journal, "", definition=WIDE).progress)
-    assert [row.step.key for row in rows if row.record.status is StepStatus.RUNNING] == ["c1"]
+    assert [row.key for row in rows if row.record.status is StepStatus.RUNNING] == ["c1"]
