@@ -8,6 +8,7 @@ PYTEST := $(PYTHON) -m pytest
 SPREAD := -n logical --maxprocesses 4 --dist worksteal
 # In one process: all stories share one installation, and the last ones see to it and take it away.
 EMULATED := tests/contract tests/e2e -m e2e
+EMULATED_LOG := build/emulated.log
 
 # "--flag value" for a variable given on the command line of make. One that is only in the
 # environment does not count: PORT is set there for many a reason.
@@ -15,6 +16,7 @@ given = $(if $(filter command,$(firstword $(origin $(1)))),$(2) "$($(1))")
 
 .DEFAULT_GOAL := help
 .PHONY: help up demo test check e2e sim bench synth deploy destroy format lock clean
+.PHONY: test-here test-emulated
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -26,8 +28,16 @@ demo: $(READY) ## watch an order run, be killed in the middle, and finish
 	@$(PYTHON) -m examples.order_pipeline
 
 test: $(READY) $(E2E) ## run all tests: format, lint, types and 5,000 simulations among them
+	@$(MAKE) --no-print-directory -j 2 test-here test-emulated || { tail -n 30 $(EMULATED_LOG); exit 1; }
+
+test-here:
 	$(PYTEST) $(SPREAD) -m "not e2e"
-	$(PYTEST) $(EMULATED)
+
+# Beside the others, since it waits most of its time. Here what it says would be torn apart.
+test-emulated:
+	@mkdir -p $(dir $(EMULATED_LOG))
+	$(PYTEST) $(EMULATED) > $(EMULATED_LOG) 2>&1
+	@tail -n 1 $(EMULATED_LOG)
 
 check: $(READY) $(E2E) ## the same as test, one concern after the other
 	$(PYTHON) -m ruff format --check .
