@@ -117,7 +117,7 @@ class Home:
         self.handler = build(self.services)
 
     def run(self, attempt: Attempt) -> Outcome:
-        """Every step's performer: the outcomes a test wrote, then `{"done": true}`."""
+        """Every step's runner: the outcomes a test wrote, then `{"done": true}`."""
         self.attempts.append(attempt)
         return self.outcomes.pop(0) if self.outcomes else Succeeded(b'{"done":true}')
 

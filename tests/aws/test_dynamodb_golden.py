@@ -187,7 +187,9 @@ def test_runs_are_written_as_in_the_golden_file(
     assert as_json(home.items(RUNS)) == golden("runs")
 
 
-def test_children_debts_and_deliveries_of_the_golden_file_are_read(home: DynamoHome) -> None:
+def test_children_notifications_and_deliveries_of_the_golden_file_are_read(
+    home: DynamoHome,
+) -> None:
     put_golden(RUNS, golden("runs"))
     assert home.runs.get(CHILD.run_id) == CHILD
     again = replace(SIGNAL, at=AT + 99)
@@ -196,8 +198,8 @@ def test_children_debts_and_deliveries_of_the_golden_file_are_read(home: DynamoH
     assert isinstance(home.runs.mark_notified(CHILD.run_id), Done)
 
 
-# The oldest file was written when there were no children, no debts, and no places of mail; the
-# older one when no cascade and no time of a claim was stored.
+# The oldest file was written when there were no children, no pending notifications, and no places
+# of messages; the older one when no cascade and no time of a claim was stored.
 @pytest.mark.parametrize("name", ["runs", "runs_before_cascades", "runs_before_children"])
 def test_runs_of_the_golden_files_are_read(home: DynamoHome, name: str) -> None:
     put_golden(RUNS, golden(name))

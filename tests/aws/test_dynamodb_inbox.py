@@ -1,4 +1,4 @@
-"""What only mail in DynamoDB has: its places, its bodies, its keys, and how much an item holds."""
+"""What only messages in DynamoDB have: places, bodies, keys, and how much an item holds."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ from stepwell_engine.ports import Delivered, Refused
 from stepwell_engine.service.projects.definitions import Workflows
 from stepwell_engine.service.runs.controls import Controls
 from tests.api.home import MarkedSecrets
-from tests.aws.meddled import Meddled
+from tests.aws.overtaken import Overtaken
 from tests.aws.small_inboxes import small_inboxes
 from tests.contract.heads import COMMIT, NOW, RUN, a_head, held, put, some_message
 from tools.bill.meter_sizes import item_size
@@ -62,7 +62,7 @@ class Full(DynamoDB):
 # --- places -----------------------------------------------------------------------------------
 
 
-def test_mail_is_read_in_the_order_of_its_arrival_whatever_the_clocks_said(
+def test_messages_are_read_in_the_order_of_their_arrival_whatever_the_clocks_said(
     home: DynamoHome,
 ) -> None:
     put(home.runs, held(inbox={"first": some_message(), "b": some_message()}))
@@ -80,7 +80,7 @@ def test_mail_is_read_in_the_order_of_its_arrival_whatever_the_clocks_said(
     assert list(head.inbox) == ["first", "z", "a", "m", "keyed", "b"]
 
 
-def test_mail_without_a_place_comes_first_by_its_time() -> None:
+def test_messages_without_a_place_come_first_by_their_time() -> None:
     stored = InboxAttribute().serialize({"new": InboxMessage(MessageKind.SIGNAL, "paid", 1, b"1")})
     for message_id, at in (("z", 5), ("c", 7), ("b", 7)):
         stored[message_id] = InboxAttribute.message(
@@ -89,7 +89,7 @@ def test_mail_without_a_place_comes_first_by_its_time() -> None:
     assert list(InboxAttribute().deserialize(stored)) == ["z", "b", "c", "new"]
 
 
-def test_consumed_mail_leaves_nothing(home: DynamoHome) -> None:
+def test_a_consumed_message_leaves_nothing(home: DynamoHome) -> None:
     put(home.runs, held())
     home.runs.deliver(RUN, "m", some_message(), NOW, None)
     home.runs.commit(replace(COMMIT, consumed=("m",)))
@@ -100,8 +100,8 @@ def test_consumed_mail_leaves_nothing(home: DynamoHome) -> None:
 # --- bodies -----------------------------------------------------------------------------------
 
 
-def test_a_mail_body_is_never_overwritten(home: DynamoHome) -> None:
-    """Not by a repeat, nor after the mail is consumed, when a step's output refers to the body."""
+def test_the_body_of_a_message_is_never_overwritten(home: DynamoHome) -> None:
+    """Not by a repeat, nor after it was consumed, when a step's output refers to the body."""
     put(home.runs, held())
     first = home.runs.deliver(RUN, "1", IN_BLOB, NOW, Blob("m.1", b"first"))
     assert home.runs.deliver(RUN, "1", IN_BLOB, NOW, Blob("m.1", b"second")) == first
@@ -138,7 +138,7 @@ def test_a_signal_to_a_full_inbox_leaves_no_body_and_the_end_of_a_child_does(
 def test_of_two_deliveries_with_one_key_the_later_finds_the_earlier(home: DynamoHome) -> None:
     put(home.runs, a_head())
     body = Blob("m.1", b"x")
-    database = Meddled(lambda: home.runs.deliver(RUN, "first", some_message(), NOW, None, "k"))
+    database = Overtaken(lambda: home.runs.deliver(RUN, "first", some_message(), NOW, None, "k"))
     later = replace(IN_BLOB, at=NOW + 7)
     written = DynamoRuns(database, RUNS).deliver(RUN, "later", later, NOW + 7, body, "k")
     assert written == Delivered(home.runs.get(RUN), NOW)
@@ -155,7 +155,7 @@ def test_a_key_that_was_delivered_meanwhile_to_a_run_that_then_ended_is_found(
         home.runs.deliver(RUN, "m", some_message(), NOW, None, "k")
         home.runs.cancel(RUN, NOW)
 
-    runs = DynamoRuns(Meddled(deliver_and_end), RUNS)
+    runs = DynamoRuns(Overtaken(deliver_and_end), RUNS)
     written = runs.deliver(RUN, "m", replace(some_message(), at=NOW + 7), NOW + 7, None, "k")
     assert written == Delivered(home.runs.get(RUN), NOW)
 
@@ -176,7 +176,7 @@ def test_a_key_whose_first_delivery_was_refused_brings_its_later_payload(
         home.runs.deliver(RUN, "last", some_message(), NOW, None)
 
     with pytest.raises(Problem, match="too_many_signals"):
-        send(DynamoRuns(Meddled(fill), RUNS), b"1" * INLINE_MESSAGE + b"1")
+        send(DynamoRuns(Overtaken(fill), RUNS), b"1" * INLINE_MESSAGE + b"1")
     home.runs.commit(replace(COMMIT, consumed=("7",)))
     later = b"2" * INLINE_MESSAGE + b"2"
     send(home.runs, later)
@@ -187,9 +187,9 @@ def test_a_key_whose_first_delivery_was_refused_brings_its_later_payload(
     assert home.runs.blob(RUN, message.blob) == later
 
 
-def test_a_run_that_ends_meanwhile_refuses_mail_and_takes_no_key(home: DynamoHome) -> None:
+def test_a_run_that_ends_meanwhile_refuses_a_message_and_takes_no_key(home: DynamoHome) -> None:
     put(home.runs, a_head())
-    runs = DynamoRuns(Meddled(lambda: home.runs.cancel(RUN, NOW)), RUNS)
+    runs = DynamoRuns(Overtaken(lambda: home.runs.cancel(RUN, NOW)), RUNS)
     assert runs.deliver(RUN, "m", some_message(), NOW, None, "k") == Refused(home.runs.get(RUN))
     assert [item["k"]["S"] for item in home.items(RUNS)] == ["h"]
 
@@ -198,7 +198,7 @@ def test_a_run_that_ends_meanwhile_refuses_mail_and_takes_no_key(home: DynamoHom
 
 
 @pytest.mark.parametrize("key", [None, "k"])
-def test_a_signal_that_an_item_has_no_room_for_finds_the_mailbox_full(
+def test_a_signal_that_an_item_has_no_room_for_finds_the_inbox_full(
     home: DynamoHome, key: str | None
 ) -> None:
     head = put(home.runs, a_head())

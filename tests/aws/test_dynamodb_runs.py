@@ -20,7 +20,7 @@ from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.limits import INLINE_INPUT, KIB, MINUTE, PAGE_ABOVE
 from stepwell_engine.ports import Done, Due, Refused
-from tests.aws.meddled import Meddled, nothing
+from tests.aws.overtaken import Overtaken, nothing
 from tests.contract.heads import (
     COMMIT,
     NOW,
@@ -149,7 +149,7 @@ def test_a_head_that_no_item_can_hold_is_refused_in_words(home: DynamoHome) -> N
 def test_a_cancel_follows_a_run_from_hand_to_hand(home: DynamoHome) -> None:
     """Held when first looked at, released before the second try, claimed before the third."""
     put(home.runs, held())
-    database = Meddled(
+    database = Overtaken(
         nothing,
         lambda: home.runs.commit(replace(COMMIT, release=True)),
         lambda: home.runs.claim(RUN, OTHER, NOW, UNTIL),
@@ -164,7 +164,7 @@ def test_a_cancel_follows_a_run_from_hand_to_hand(home: DynamoHome) -> None:
 def test_a_cancel_finds_a_run_that_ended_meanwhile(home: DynamoHome) -> None:
     put(home.runs, held())
     ends = replace(COMMIT, status=Status.SUCCEEDED, release=True)
-    database = Meddled(nothing, lambda: home.runs.commit(ends))
+    database = Overtaken(nothing, lambda: home.runs.commit(ends))
     written = DynamoRuns(database, RUNS).cancel(RUN, NOW)
     assert written == Refused(home.runs.get(RUN))
 
@@ -180,7 +180,7 @@ def test_a_cancel_gives_up_on_a_run_that_never_rests(home: DynamoHome) -> None:
         else:
             home.runs.commit(replace(COMMIT, commit_seq=head.commit_seq, release=True))
 
-    database = Meddled(*[hand_over] * TURNS)
+    database = Overtaken(*[hand_over] * TURNS)
     with pytest.raises(Unavailable, match="changed hands"):
         DynamoRuns(database, RUNS).cancel(RUN, NOW)
     assert database.calls == TURNS
@@ -188,7 +188,7 @@ def test_a_cancel_gives_up_on_a_run_that_never_rests(home: DynamoHome) -> None:
 
 def test_a_lost_lease_that_another_takes_first_is_refused(home: DynamoHome) -> None:
     put(home.runs, held())
-    database = Meddled(nothing, lambda: home.runs.claim(RUN, OTHER, LATER, LATER + 60_000))
+    database = Overtaken(nothing, lambda: home.runs.claim(RUN, OTHER, LATER, LATER + 60_000))
     written = DynamoRuns(database, RUNS).claim(RUN, "c" * 12, LATER, LATER + 60_000)
     assert written == Refused(home.runs.get(RUN))
     assert written.head is not None
@@ -197,7 +197,7 @@ def test_a_lost_lease_that_another_takes_first_is_refused(home: DynamoHome) -> N
 
 def test_a_run_released_between_the_two_looks_of_a_claim_is_claimed(home: DynamoHome) -> None:
     put(home.runs, held())
-    database = Meddled(nothing, lambda: home.runs.commit(replace(COMMIT, release=True)))
+    database = Overtaken(nothing, lambda: home.runs.commit(replace(COMMIT, release=True)))
     written = DynamoRuns(database, RUNS).claim(RUN, OTHER, LATER, LATER + 60_000)
     assert isinstance(written, Done)
     assert (written.head.lease_token, written.head.lost_leases) == (OTHER, 0)
@@ -207,7 +207,7 @@ def test_of_two_that_find_a_key_free_again_one_gets_it(home: DynamoHome) -> None
     put(home.runs, a_head(idempotency_key="k"))
     home.forget(RUN)
     other = a_head("other", idempotency_key="k")
-    database = Meddled(nothing, lambda: home.runs.create(other))
+    database = Overtaken(nothing, lambda: home.runs.create(other))
     written = DynamoRuns(database, RUNS).create(a_head("late", idempotency_key="k"))
     assert written == Refused(other)
     assert home.runs.get("late") is None
@@ -220,7 +220,7 @@ def test_a_key_whose_holders_vanish_one_after_the_other_is_unavailable(home: Dyn
         assert isinstance(home.runs.create(a_head(run_id, idempotency_key="k")), Done)
         home.forget(run_id)
 
-    database = Meddled(*[hold_and_vanish] * TURNS)
+    database = Overtaken(*[hold_and_vanish] * TURNS)
     with pytest.raises(Unavailable, match="idempotency key changed hands"):
         DynamoRuns(database, RUNS).create(a_head("late", idempotency_key="k"))
     assert home.runs.get("late") is None
@@ -240,7 +240,7 @@ CANCELLED_CHILD: dict[str, Any] = {
 
 def test_a_cancel_of_a_child_looks_at_it_once_whoever_holds_it(home: DynamoHome) -> None:
     put(home.runs, child())
-    database = Meddled(nothing, lambda: home.runs.commit(replace(COMMIT, release=True)))
+    database = Overtaken(nothing, lambda: home.runs.commit(replace(COMMIT, release=True)))
     written = DynamoRuns(database, RUNS).cancel(RUN, NOW)
     assert isinstance(written, Done)
     assert database.calls == 2
@@ -248,9 +248,9 @@ def test_a_cancel_of_a_child_looks_at_it_once_whoever_holds_it(home: DynamoHome)
     assert (head.notify_pending, head.lease_token, head.wake_at) == (True, None, NOW)
 
 
-def test_an_outcome_is_recorded_although_its_run_pays_meanwhile(home: DynamoHome) -> None:
+def test_an_outcome_is_recorded_although_its_run_notifies_meanwhile(home: DynamoHome) -> None:
     put(home.runs, child(**CANCELLED_CHILD))
-    database = Meddled(nothing, lambda: home.runs.mark_notified(RUN))
+    database = Overtaken(nothing, lambda: home.runs.mark_notified(RUN))
     outcome = replace(COMMIT, expect="cancelled", release=True, wake_at=None)
     written = DynamoRuns(database, RUNS).commit(outcome)
     assert isinstance(written, Done)
@@ -258,18 +258,18 @@ def test_an_outcome_is_recorded_although_its_run_pays_meanwhile(home: DynamoHome
     assert (written.head.notify_pending, written.head.wake_at) == (False, None)
 
 
-def test_a_close_sees_that_its_run_pays_meanwhile(home: DynamoHome) -> None:
+def test_a_close_sees_that_its_run_notifies_meanwhile(home: DynamoHome) -> None:
     put(home.runs, child(**CANCELLED_CHILD))
-    database = Meddled(nothing, lambda: home.runs.mark_notified(RUN))
+    database = Overtaken(nothing, lambda: home.runs.mark_notified(RUN))
     written = DynamoRuns(database, RUNS).close(RUN, TOKEN, 0, b"settled")
     assert isinstance(written, Done)
     assert (written.head.notify_pending, written.head.wake_at) == (False, None)
 
 
-def test_a_payment_sees_that_the_lease_ends_meanwhile(home: DynamoHome) -> None:
+def test_marking_as_notified_sees_that_the_lease_ends_meanwhile(home: DynamoHome) -> None:
     put(home.runs, child(**CANCELLED_CHILD))
     outcome = replace(COMMIT, expect="cancelled", release=True, wake_at=None)
-    database = Meddled(nothing, lambda: home.runs.commit(outcome))
+    database = Overtaken(nothing, lambda: home.runs.commit(outcome))
     written = DynamoRuns(database, RUNS).mark_notified(RUN)
     assert isinstance(written, Done)
     assert (written.head.notify_pending, written.head.wake_at) == (False, None)

@@ -42,12 +42,12 @@ def held(**fields: Any) -> Head:
 
 
 def some_message(name: str = "paid") -> InboxMessage:
-    """Mail with a small body."""
+    """A message with a small body."""
     return InboxMessage(MessageKind.SIGNAL, name, NOW, b'{"amount":49}')
 
 
 def inbox(ids: Iterable[object]) -> MappingProxyType[str, InboxMessage]:
-    """A mailbox with one mail per id."""
+    """An inbox with one message per id."""
     return MappingProxyType({str(number): some_message() for number in ids})
 
 
@@ -66,7 +66,7 @@ def check_done(runs: Runs, written: Written, after: Head) -> None:
 def check_delivered(
     runs: Runs, delivered: Delivered | Refused, after: Head | None, at: int = NOW
 ) -> None:
-    """The mail is or was there since `at`, and this is the head now."""
+    """The message is or was there since `at`, and this is the head now."""
     assert delivered == Delivered(after, at)
     assert after is None or runs.get(after.run_id) == after
 

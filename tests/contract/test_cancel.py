@@ -45,14 +45,14 @@ def test_cancel_keeps_the_lease_and_its_wake_at(runs: Runs, status: Status) -> N
 
 
 @pytest.mark.parametrize("status", LIVE_STATUSES)
-def test_cancel_of_a_child_makes_it_owe_at_once(runs: Runs, status: Status) -> None:
+def test_cancel_of_a_child_makes_it_notify_at_once(runs: Runs, status: Status) -> None:
     head = put(runs, a_head(status=status, wake_at=UNTIL, parent="parent", depth=1))
     after = replace(head, **CANCELLED, inbox_seq=1, notify_pending=True, wake_at=NOW)
     check_done(runs, runs.cancel(RUN, NOW), after)
     assert [due.subject.id for due in pages(runs, NOW)] == [RUN]
 
 
-def test_cancel_of_a_child_in_flight_keeps_its_lease_and_makes_it_owe(runs: Runs) -> None:
+def test_cancel_of_a_child_in_flight_keeps_its_lease_and_makes_it_notify(runs: Runs) -> None:
     head = put(runs, held(parent="parent", depth=1))
     after = replace(head, **CANCELLED, inbox_seq=1, notify_pending=True, wake_at=NOW)
     check_done(runs, runs.cancel(RUN, NOW), after)
@@ -60,7 +60,7 @@ def test_cancel_of_a_child_in_flight_keeps_its_lease_and_makes_it_owe(runs: Runs
 
 @pytest.mark.parametrize("parent", [None, "parent"])
 @pytest.mark.parametrize("put_head", [a_head, held])
-def test_a_cancel_that_cascades_owes_that_to_the_children(
+def test_a_cancel_that_cascades_has_the_children_to_notify(
     runs: Runs, put_head: Callable[..., Head], parent: str | None
 ) -> None:
     head = put(runs, put_head(parent=parent, wake_at=UNTIL))
@@ -108,7 +108,7 @@ def test_close_settles_a_cancelled_run(runs: Runs) -> None:
     check_refused(runs, lambda: runs.close(RUN, TOKEN, 2, b"settled"))
 
 
-def test_close_of_a_run_that_owes_leaves_it_to_be_woken(runs: Runs) -> None:
+def test_close_of_a_run_that_has_to_notify_leaves_it_to_be_woken(runs: Runs) -> None:
     head = put(
         runs, held(**CANCELLED, commit_seq=2, parent="parent", notify_pending=True, wake_at=NOW)
     )

@@ -177,26 +177,26 @@ def test_another_revision_is_refused(runs: Runs, revision: int) -> None:
     check_refused(runs, lambda: runs.commit(replace(COMMIT, inbox_seq=revision)))
 
 
-def test_new_mail_refuses_a_commit_that_saw_none(runs: Runs) -> None:
+def test_a_new_message_refuses_a_commit_that_saw_none(runs: Runs) -> None:
     put(runs, held())
     runs.deliver(RUN, "m", some_message(), NOW, None)
     check_refused(runs, lambda: runs.commit(replace(COMMIT, inbox_seq=0)))
 
 
-def test_new_mail_does_not_refuse_a_commit_that_does_not_mind(runs: Runs) -> None:
+def test_a_new_message_does_not_refuse_a_commit_that_does_not_mind(runs: Runs) -> None:
     put(runs, held())
     runs.deliver(RUN, "m", some_message(), NOW, None)
     assert isinstance(runs.commit(COMMIT), Done)
 
 
-def test_consumed_mail_goes_and_the_rest_stays(runs: Runs) -> None:
+def test_a_consumed_message_goes_and_the_rest_stays(runs: Runs) -> None:
     head = put(runs, held(inbox=inbox(range(4)), inbox_seq=4))
     commit = replace(COMMIT, consumed=("1", "3", "never"))
     after = replace(head, commit_seq=1, journal=b"moved", inbox=inbox([0, 2]))
     check_done(runs, runs.commit(commit), after)
 
 
-def test_the_last_mail_can_be_consumed(runs: Runs) -> None:
+def test_the_last_message_can_be_consumed(runs: Runs) -> None:
     head = put(runs, held(inbox=inbox([1])))
     after = replace(head, commit_seq=1, journal=b"moved", inbox={})
     check_done(runs, runs.commit(replace(COMMIT, consumed=("1",))), after)
@@ -207,14 +207,14 @@ def test_a_refused_commit_consumes_nothing(runs: Runs) -> None:
     check_refused(runs, lambda: runs.commit(replace(COMMIT, commit_seq=1, consumed=("1",))))
 
 
-def test_mail_of_another_run_is_not_consumed(runs: Runs) -> None:
+def test_a_message_of_another_run_is_not_consumed(runs: Runs) -> None:
     other = put(runs, a_head("other", inbox=inbox([1])))
     put(runs, held(inbox=inbox([1])))
     runs.commit(replace(COMMIT, consumed=("1",)))
     assert runs.get("other") == other
 
 
-def test_the_end_of_a_child_makes_it_owe(runs: Runs) -> None:
+def test_the_end_of_a_child_makes_it_notify(runs: Runs) -> None:
     head = put(runs, held(parent="parent", depth=1))
     end = replace(COMMIT, status=Status.FAILED, wake_at=NOW, release=True, notify_pending=True)
     after = replace(
@@ -232,7 +232,7 @@ def test_the_end_of_a_child_makes_it_owe(runs: Runs) -> None:
     assert [due.subject.id for due in pages(runs, NOW)] == [RUN]
 
 
-def test_no_commit_removes_the_wake_at_of_a_run_that_owes(runs: Runs) -> None:
+def test_no_commit_removes_the_wake_at_of_a_run_that_has_to_notify(runs: Runs) -> None:
     head = put(
         runs, held(status=Status.CANCELLED, parent="parent", notify_pending=True, wake_at=NOW)
     )
@@ -243,7 +243,7 @@ def test_no_commit_removes_the_wake_at_of_a_run_that_owes(runs: Runs) -> None:
     check_done(runs, runs.commit(outcome), after)
 
 
-def test_a_commit_may_move_the_wake_at_of_a_run_that_owes(runs: Runs) -> None:
+def test_a_commit_may_move_the_wake_at_of_a_run_that_has_to_notify(runs: Runs) -> None:
     head = put(
         runs, held(status=Status.CANCELLED, parent="parent", notify_pending=True, wake_at=NOW)
     )
@@ -251,7 +251,7 @@ def test_a_commit_may_move_the_wake_at_of_a_run_that_owes(runs: Runs) -> None:
     check_done(runs, runs.commit(replace(OUTCOME, wake_at=NOW + 5)), after)
 
 
-def test_a_run_that_owes_goes_on_owing(runs: Runs) -> None:
+def test_a_run_that_has_to_notify_keeps_that(runs: Runs) -> None:
     head = put(runs, held(status=Status.CANCELLED, parent="parent", notify_pending=True))
     after = replace(head, commit_seq=1, journal=b"moved")
     check_done(runs, runs.commit(replace(OUTCOME, notify_pending=False)), after)

@@ -25,7 +25,7 @@ from tests.contract.heads import (
 
 
 @pytest.mark.parametrize("status", LIVE_STATUSES)
-def test_mail_wakes_a_live_run(runs: Runs, status: Status) -> None:
+def test_a_message_wakes_a_live_run(runs: Runs, status: Status) -> None:
     far = NOW + 1_000_000
     head = put(runs, a_head(status=status, ready_at=far, wake_at=far, commit_seq=3))
     written = runs.deliver(RUN, "m1", some_message(), NOW, None)
@@ -33,14 +33,14 @@ def test_mail_wakes_a_live_run(runs: Runs, status: Status) -> None:
     check_delivered(runs, written, after)
 
 
-def test_mail_leaves_a_lease_in_force(runs: Runs) -> None:
+def test_a_message_leaves_a_lease_in_force(runs: Runs) -> None:
     head = put(runs, held())
     written = runs.deliver(RUN, "m1", some_message(), NOW, None)
     after = replace(head, ready_at=0, wake_at=NOW, inbox_seq=1, inbox={"m1": some_message()})
     check_delivered(runs, written, after)
 
 
-def test_mail_joins_what_is_there(runs: Runs) -> None:
+def test_a_message_joins_what_is_there(runs: Runs) -> None:
     put(runs, a_head(inbox=inbox([1])))
     written = runs.deliver(RUN, "2", some_message("other"), NOW, None)
     assert isinstance(written, Delivered)
@@ -49,12 +49,12 @@ def test_mail_joins_what_is_there(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize("status", ENDED_STATUSES)
-def test_an_ended_run_refuses_mail(runs: Runs, status: Status) -> None:
+def test_an_ended_run_refuses_a_message(runs: Runs, status: Status) -> None:
     put(runs, a_head(status=status))
     check_refused(runs, lambda: runs.deliver(RUN, "m1", some_message(), NOW, None))
 
 
-def test_a_run_that_does_not_exist_refuses_mail(runs: Runs) -> None:
+def test_a_run_that_does_not_exist_refuses_a_message(runs: Runs) -> None:
     assert runs.deliver(RUN, "m1", some_message(), NOW, Blob("m1", b"x")) == Refused(None)
 
 
@@ -65,14 +65,14 @@ def test_a_repeated_delivery_is_told_when_it_came_first_and_wakes_nothing(runs: 
 
 
 @pytest.mark.parametrize("status", ENDED_STATUSES)
-def test_mail_that_is_still_there_is_delivered_also_when_the_run_has_ended(
+def test_a_message_that_is_still_there_is_delivered_also_when_the_run_has_ended(
     runs: Runs, status: Status
 ) -> None:
     head = put(runs, a_head(status=status, inbox=inbox([1])))
     check_delivered(runs, runs.deliver(RUN, "1", some_message(), NOW + 1, None), head)
 
 
-def test_mail_without_a_key_that_was_consumed_comes_anew(runs: Runs) -> None:
+def test_a_message_without_a_key_that_was_consumed_comes_anew(runs: Runs) -> None:
     put(runs, held())
     runs.deliver(RUN, "m", some_message(), NOW, None)
     runs.commit(replace(COMMIT, consumed=("m",)))
@@ -84,7 +84,7 @@ def test_mail_without_a_key_that_was_consumed_comes_anew(runs: Runs) -> None:
     assert written.head.inbox == {"m": later}
 
 
-def test_the_same_id_is_another_mail_for_another_run(runs: Runs) -> None:
+def test_the_same_id_is_another_message_for_another_run(runs: Runs) -> None:
     put(runs, a_head(inbox=inbox([1])))
     put(runs, a_head("other"))
     written = runs.deliver("other", "1", some_message(), NOW, None)
@@ -93,7 +93,7 @@ def test_the_same_id_is_another_mail_for_another_run(runs: Runs) -> None:
     assert written.head.run_id == "other"
 
 
-def test_a_mailbox_keeps_the_order_of_arrival(runs: Runs) -> None:
+def test_an_inbox_keeps_the_order_of_arrival(runs: Runs) -> None:
     put(runs, held())
     for number, message_id in enumerate(["z", "b", "m", "a"]):
         at = NOW + number
@@ -106,7 +106,7 @@ def test_a_mailbox_keeps_the_order_of_arrival(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize("message_id", ["a.b", "#x", "$", "a b", "ä", "'"])
-def test_a_mail_id_is_any_text(runs: Runs, message_id: str) -> None:
+def test_the_id_of_a_message_is_any_text(runs: Runs, message_id: str) -> None:
     put(runs, held())
     written = runs.deliver(RUN, message_id, some_message(), NOW, None)
     assert isinstance(written, Delivered)
@@ -144,7 +144,7 @@ def test_a_full_inbox_takes_the_end_of_a_child(runs: Runs, room: int) -> None:
     check_refused(runs, lambda: runs.deliver(RUN, "more", some_message(), NOW, None))
 
 
-def test_mail_may_have_its_body_in_a_blob(runs: Runs) -> None:
+def test_a_message_may_have_its_body_in_a_blob(runs: Runs) -> None:
     put(runs, a_head())
     message = InboxMessage(MessageKind.SIGNAL, "paid", NOW, None, "mail/m1")
     written = runs.deliver(RUN, "m1", message, NOW, Blob("mail/m1", b"body"))
@@ -172,7 +172,7 @@ def test_a_woken_run_can_be_claimed_by_a_clock_that_is_behind(runs: Runs) -> Non
 
 
 def later_message() -> InboxMessage:
-    """Mail that comes after some_mail."""
+    """A message that comes after some_message."""
     return replace(some_message("later"), at=NOW + 7)
 
 
@@ -186,7 +186,7 @@ def test_a_key_is_delivered_once_whatever_the_id(runs: Runs) -> None:
     assert runs.blob(RUN, "b") is None
 
 
-def test_a_key_outlives_the_consumption_of_its_mail(runs: Runs) -> None:
+def test_a_key_outlives_the_consumption_of_its_message(runs: Runs) -> None:
     put(runs, held())
     runs.deliver(RUN, "m1", some_message(), NOW, None, key="k")
     consumed = runs.commit(replace(COMMIT, consumed=("m1",)))

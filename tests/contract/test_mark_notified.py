@@ -22,13 +22,13 @@ from tests.contract.heads import (
 
 
 @pytest.mark.parametrize("status", ENDED_STATUSES)
-def test_a_paid_debt_leaves_nothing_to_wake(runs: Runs, status: Status) -> None:
+def test_a_run_that_has_notified_leaves_nothing_to_wake(runs: Runs, status: Status) -> None:
     head = put(runs, a_head(status=status, parent="parent", notify_pending=True, inbox=inbox([1])))
     check_done(runs, runs.mark_notified(RUN), replace(head, notify_pending=False, wake_at=None))
     assert runs.due(UNTIL, None, 10) == ([], None)
 
 
-def test_a_paid_debt_of_a_run_in_flight_is_woken_when_its_lease_is_over(runs: Runs) -> None:
+def test_a_run_in_flight_that_has_notified_is_woken_when_its_lease_is_over(runs: Runs) -> None:
     head = put(
         runs, held(status=Status.CANCELLED, parent="parent", notify_pending=True, wake_at=NOW)
     )
@@ -37,17 +37,17 @@ def test_a_paid_debt_of_a_run_in_flight_is_woken_when_its_lease_is_over(runs: Ru
     assert [due.subject.id for due in pages(runs, UNTIL)] == [RUN]
 
 
-def test_a_debt_is_paid_once(runs: Runs) -> None:
+def test_a_run_notifies_once(runs: Runs) -> None:
     put(runs, a_head(status=Status.FAILED, parent="parent", notify_pending=True))
     runs.mark_notified(RUN)
     check_refused(runs, lambda: runs.mark_notified(RUN))
 
 
 @pytest.mark.parametrize("status", [*Status])
-def test_a_run_that_owes_nothing_cannot_pay(runs: Runs, status: Status) -> None:
+def test_a_run_that_has_nobody_to_notify_is_refused(runs: Runs, status: Status) -> None:
     put(runs, a_head(status=status, parent="parent", depth=1))
     check_refused(runs, lambda: runs.mark_notified(RUN))
 
 
-def test_a_run_that_does_not_exist_owes_nothing(runs: Runs) -> None:
+def test_a_run_that_does_not_exist_has_nobody_to_notify(runs: Runs) -> None:
     assert runs.mark_notified(RUN) == Refused(None)

@@ -95,7 +95,7 @@ def test_one_of_many_starts_with_an_id_creates_it(shared: Home) -> None:
     assert shared.runs.get(RUN) == done.head
 
 
-def test_all_of_many_mails_arrive(shared: Home) -> None:
+def test_all_of_many_messages_arrive(shared: Home) -> None:
     put(shared.runs, a_head())
     results = at_once(lambda n: shared.runs.deliver(RUN, f"m{n}", some_message(), NOW, None))
     assert all(isinstance(result, Delivered) for result in results)
@@ -105,7 +105,7 @@ def test_all_of_many_mails_arrive(shared: Home) -> None:
     assert set(head.inbox) == {f"m{n}" for n in range(THREADS)}
 
 
-def test_one_of_many_deliveries_of_a_mail_arrives(shared: Home) -> None:
+def test_one_of_many_deliveries_of_a_message_arrives(shared: Home) -> None:
     put(shared.runs, a_head())
     results = at_once(lambda n: shared.runs.deliver(RUN, "m", some_message(f"s{n}"), NOW, None))
     head = shared.runs.get(RUN)
@@ -125,7 +125,7 @@ def test_one_of_many_deliveries_with_a_key_arrives(shared: Home) -> None:
     assert results == [Delivered(head, NOW)] * THREADS
 
 
-def test_one_of_many_who_tell_the_parent_clears_the_debt(shared: Home) -> None:
+def test_one_of_many_who_tell_the_parent_marks_it_as_notified(shared: Home) -> None:
     put(shared.runs, a_head(status=Status.FAILED, parent="parent", notify_pending=True))
     done = the_only_done(at_once(lambda _: shared.runs.mark_notified(RUN)))
     assert shared.runs.get(RUN) == done.head
@@ -138,7 +138,7 @@ def test_one_of_many_cancels_ends_a_run(shared: Home) -> None:
     assert done.head.inbox_seq == 1
 
 
-def test_a_park_never_misses_mail(shared: Home) -> None:
+def test_a_park_never_misses_a_message(shared: Home) -> None:
     """Mail comes before the park, which is then refused, or after it, and then wakes the run."""
     put(shared.runs, held())
     park = replace(COMMIT, wake_at=UNTIL, ready_at=UNTIL)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.contract.heads import NOW, a_head, put
 from tests.contract.homes import SqliteHome
-from tests.contract.worker import COMMITS, MAILS, MESSAGES, RUNS, VERSIONS, WRITERS
+from tests.contract.second_process import COMMITS, MESSAGES, RUNS, SIGNALS, VERSIONS, WRITERS
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 def worker(path: Path, task: str, name: str) -> Iterator[subprocess.Popen[str]]:
     """A process that is ready to begin, and over at the end."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.contract.worker", str(path), task, name],
+        [sys.executable, "-m", "tests.contract.second_process", str(path), task, name],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -71,8 +71,8 @@ def test_two_processes_share_one_file(path: Path) -> None:
             )
     inbox = home.runs.get("mailbox")
     assert inbox is not None
-    assert inbox.inbox_seq == 2 * MAILS
-    sent = {f"{name}-{number}" for name in reports for number in range(MAILS)}
+    assert inbox.inbox_seq == 2 * SIGNALS
+    sent = {f"{name}-{number}" for name in reports for number in range(SIGNALS)}
     assert set(inbox.inbox) == sent
     versions = [version for report in reports.values() for version in report["versions"]]
     assert sorted(versions) == list(range(1, 2 * VERSIONS + 1))

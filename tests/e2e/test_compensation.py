@@ -1,4 +1,4 @@
-"""A run that fails on the deployed template is undone backwards, a fan-out through its children."""
+"""A run that fails on the deployed template is compensated backwards, a fan-out by its children."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A step on the deployed template that cannot be undone stops the rollback, and is named."""
+"""A step on the deployed template that cannot be compensated stops the walk, and is named."""
 
 import pytest
 

@@ -8,25 +8,25 @@ from stepwell_engine.adapters.process.system import SystemClock
 from tools.moto_home import client
 
 
-class Meddled(DynamoDB):
+class Overtaken(DynamoDB):
     """Others write before the calls that are numbered, from 1 on."""
 
-    def __init__(self, *meddlers: Callable[[], object]) -> None:
+    def __init__(self, *others: Callable[[], object]) -> None:
         super().__init__(client(), SystemClock())
-        self._meddlers = list(meddlers)
+        self._others = list(others)
         self.calls = 0
 
-    def _meddle(self) -> None:
+    def _let_others_write(self) -> None:
         self.calls += 1
-        if self._meddlers:
-            self._meddlers.pop(0)()
+        if self._others:
+            self._others.pop(0)()
 
     def update(self, table: str, key: Item, **arguments: Any) -> Item | Rejected:
-        self._meddle()
+        self._let_others_write()
         return super().update(table, key, **arguments)
 
     def transact(self, token: str, items: Sequence[Item]) -> Sequence[Rejected | None]:
-        self._meddle()
+        self._let_others_write()
         return super().transact(token, items)
 
 

@@ -1,4 +1,4 @@
-"""A second process on one SQLite file: `worker.py PATH open|compete|write NAME`.
+"""A second process on one SQLite file: `second_process.py PATH open|compete|write NAME`.
 
 It says `ready`, begins when its standard input ends, and prints what it did.
 """
@@ -17,7 +17,7 @@ from tests.contract.homes import SqliteHome
 
 RUNS = 60
 COMMITS = 3
-MAILS = 50
+SIGNALS = 50
 VERSIONS = 20
 MESSAGES = 60
 WRITERS = 8
@@ -30,7 +30,7 @@ def only_open(home: SqliteHome, name: str, _: TextIO) -> None:
 
 
 def compete(home: SqliteHome, name: str, out: TextIO) -> None:
-    """Claim and move every run that can be had, send mail, publish, receive."""
+    """Claim and move every run that can be had, deliver messages, publish, receive."""
     claimed: list[str] = []
     versions: list[int] = []
     received: list[int | str] = []
@@ -41,7 +41,7 @@ def compete(home: SqliteHome, name: str, out: TextIO) -> None:
             for commit in range(COMMITS):
                 done = home.runs.commit(Commit(run_id, name, commit, name.encode()))
                 assert isinstance(done, Done)
-        if number < MAILS:
+        if number < SIGNALS:
             home.runs.deliver("mailbox", f"{name}-{number}", some_message(), NOW, None)
         if number < VERSIONS:
             versions.append(home.versions.publish("shop", "order", b"{}", True, NOW).version)
