@@ -115,6 +115,7 @@ UNSEEDED_MODULES = frozenset(
 # The folders of a layer import downward only: each may import those before it, and itself.
 FOLDERS: dict[str, tuple[str, ...]] = {
     "core": ("values", "run", "declared"),
+    "service": ("projects", "runs", "worker"),
 }
 
 
