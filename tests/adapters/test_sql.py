@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from stepwell_engine.adapters.memory.resources import MemoryResources
+from stepwell_engine.adapters.postgres import pool
 from stepwell_engine.adapters.postgres.cluster import PostgresUnavailable
 from stepwell_engine.adapters.postgres.local import LocalPostgres
 from stepwell_engine.adapters.postgres.rows import Rows
@@ -299,6 +300,25 @@ def test_a_session_that_is_in_use_at_the_end_is_closed_after_it(
     monkeypatch.setattr(Rows, "add", close)
     assert rows(runner, "select 1 as v") == [{"v": 1}]
     assert [session.connection.closed for session in made] == [True]
+
+
+def test_an_idle_session_is_closed_although_no_step_follows(
+    runner: SqlRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = watch(monkeypatch)
+    monkeypatch.setattr(pool, "_MAX_IDLE_SECONDS", 0.2)
+    closed = threading.Event()
+    close = Session.close
+
+    def noted(self: Session) -> None:
+        close(self)
+        closed.set()
+
+    monkeypatch.setattr(Session, "close", noted)
+    assert rows(runner, "select 1 as v") == [{"v": 1}]
+    assert closed.wait(60)
+    assert [session.connection.closed for session in made] == [True]
+    assert rows(runner, "select 2 as v") == [{"v": 2}]
 
 
 def watch(monkeypatch: pytest.MonkeyPatch) -> list[Session]:

@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -48,15 +49,14 @@ class Pool:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: list[_Idle] = []  # the one that was idle longest first
+        self._timer: threading.Timer | None = None  # while there are idle sessions
         self._closed = False
         self._conversions = Conversions()
 
     def take(self, key: Key) -> Session | None:
         """An idle session, the one used last; None if there is none."""
-        oldest = time.monotonic() - _MAX_IDLE_SECONDS
         with self._lock:
-            old = [one for one in self._idle if one.since < oldest]
-            del self._idle[: len(old)]
+            old = self._take_old()
             found = next((one for one in reversed(self._idle) if one.key == key), None)
             if found is not None:
                 self._idle.remove(found)
@@ -75,6 +75,8 @@ class Pool:
             self._idle.append(_Idle(key, session, time.monotonic()))
             most = 0 if self._closed else _MAX_IDLE
             surplus = self._idle.pop(0) if len(self._idle) > most else None
+            if self._timer is None:
+                self._start_timer()
         if surplus is not None:
             surplus.session.close()
 
@@ -107,7 +109,34 @@ class Pool:
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
+            if self._timer is not None:
+                self._timer.cancel()
         for one in idle:
+            one.session.close()
+
+    def _take_old(self) -> list[_Idle]:
+        oldest = time.monotonic() - _MAX_IDLE_SECONDS
+        old = [one for one in self._idle if one.since <= oldest]
+        del self._idle[: len(old)]
+        return old
+
+    def _start_timer(self) -> None:
+        """Have the idle sessions closed in time, also if no step takes one any more."""
+        self._timer = None
+        if not self._idle:
+            return
+        left = self._idle[0].since + _MAX_IDLE_SECONDS - time.monotonic()
+        timer = threading.Timer(max(0.0, left), self._close_old)
+        timer.daemon = True
+        with suppress(RuntimeError):  # no thread to be had: the next step closes them
+            timer.start()
+            self._timer = timer
+
+    def _close_old(self) -> None:
+        with self._lock:
+            old = self._take_old()
+            self._start_timer()
+        for one in old:
             one.session.close()
 
     def _connect(self, opening: _Opening, dsn: Callable[[], str], seconds: float) -> None:
