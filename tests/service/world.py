@@ -81,7 +81,7 @@ class FlakyRuns(MemoryRuns):
 
 
 class InlineTaskGroups:
-    """A crew that does each task when it is started."""
+    """A task group that does each task when it is started."""
 
     def open(self) -> "InlineTaskGroups":
         return self

@@ -1,22 +1,13 @@
-"""Orders of events between parent and child that the simulator found: each was a defect once."""
-
-from typing import Any
+"""A child whose start is cut short, or meets a cancel: orders that the simulator found."""
 
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.core.declared.definition import Kind, Step
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.errors import Problem
-from stepwell_engine.ports import Written
+from tests.service.families import action, call, sleeping_child
 from tests.service.world import World, void
-
-
-def family() -> tuple[World, str]:
-    world = World(Step(0, "s0", Kind.SUBWORKFLOW, "child", max_attempts=2, timeout=600_000))
-    world.add("child", Step(0, "s0", Kind.SLEEP, sleep_for=300_000))
-    return world, world.start()
 
 
 def die(*_: object) -> None:
@@ -41,7 +32,7 @@ def die_before_the_child_is_recorded(
 def test_a_child_that_runs_is_waited_for_although_its_workflow_was_disabled_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world, run_id = family()
+    world, run_id = sleeping_child()
     child = die_before_the_child_is_recorded(world, run_id, monkeypatch)
 
     def disabled(*_: object) -> int:
@@ -59,7 +50,7 @@ def test_a_child_that_runs_is_waited_for_although_its_workflow_was_disabled_mean
 def test_a_child_that_is_started_while_its_parent_is_cancelled_is_stopped(
     cascade: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world, run_id = family()
+    world, run_id = sleeping_child()
     create = world.runs.create
 
     def after_the_cancel(head: Head, blobs: object) -> object:
@@ -76,7 +67,7 @@ def test_a_child_that_is_started_while_its_parent_is_cancelled_is_stopped(
 def test_a_child_whose_parents_worker_died_before_the_cancel_is_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world, run_id = family()
+    world, run_id = sleeping_child()
     die_before_the_child_is_recorded(world, run_id, monkeypatch)
     world.controls.cancel("demo", "orders", run_id)
     assert world.turn(run_id).lease_token is None
@@ -85,21 +76,21 @@ def test_a_child_whose_parents_worker_died_before_the_cancel_is_stopped(
     assert (child.status, child.notify_pending) == (Status.CANCELLED, False)
 
 
-def test_a_child_given_up_by_a_clock_that_is_then_set_back_has_timed_out(
+def test_a_crash_between_the_record_and_the_start_of_a_child_starts_that_very_child(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Else it would count as cancelled by somebody, which is never tried again."""
-    world, run_id = family()
+    world = World(call(0, "child", timeout=600_000))
+    world.add("child", action(0))
+    run_id = world.start()
+    create = world.runs.create
+    monkeypatch.setattr(world.runs, "create", die)
+    with pytest.raises(KeyboardInterrupt):
+        world.turn(run_id)
+    monkeypatch.setattr(world.runs, "create", create)
+    recorded = world.journal(run_id).open[0]
+    assert recorded.status is StepStatus.PENDING
+    world.clock.at = world.head(run_id).lease_expires_at + limits.CLOCK_MARGIN + 1
     world.turn(run_id)
-    extend = world.runs.extend
-
-    def set_back(*given: Any) -> Written:
-        world.clock.at -= 1_000
-        return extend(*given)
-
-    monkeypatch.setattr(world.runs, "extend", set_back)
-    monkeypatch.setattr("stepwell_engine.service.worker.leased_run.CHILD_CALLS", 2 * limits.LEASE)
-    world.clock.at = world.head(run_id).ready_at
-    assert world.turn(run_id).status is Status.PENDING
-    assert world.journal(run_id).open[0].code == "timeout"
-    assert [child.status for child in world.children("child")] == [Status.CANCELLED]
+    world.drain()
+    assert [child.run_id for child in world.children("child")] == [recorded.child]
+    assert world.head(run_id).status is Status.SUCCEEDED

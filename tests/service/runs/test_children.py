@@ -1,46 +1,17 @@
 """Sub-workflows: a parent, its children, and what passes between them."""
 
-import contextlib
-from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.core.declared.definition import Kind, Step
 from stepwell_engine.core.run.attempt import Failed, Succeeded
 from stepwell_engine.core.run.child import ChildResult, message_of
-from stepwell_engine.core.run.status import Status, StepStatus
-from stepwell_engine.errors import Unavailable
-from stepwell_engine.ports import Commit, Refused, Written
+from stepwell_engine.core.run.status import Status
+from stepwell_engine.ports import Refused, Written
 from stepwell_engine.service.runs.records import RunReader
-from stepwell_engine.service.worker.sweep import Sweep
-from tests.service.world import START, World, void
-
-
-def call(ordinal: int, target: str, attempts: int = 2, timeout: int = 60_000) -> Step:
-    return Step(
-        ordinal,
-        f"s{ordinal}",
-        Kind.SUBWORKFLOW,
-        target,
-        payload={"from": "parent"},
-        max_attempts=attempts,
-        timeout=timeout,
-    )
-
-
-def action(ordinal: int) -> Step:
-    return Step(ordinal, f"s{ordinal}", Kind.FUNCTION, "f", max_attempts=1, timeout=30_000)
-
-
-def nap(ordinal: int, ms: int) -> Step:
-    return Step(ordinal, f"s{ordinal}", Kind.SLEEP, sleep_for=ms)
-
-
-def family(*child: Step) -> tuple[World, str]:
-    world = World(call(0, "child"))
-    world.add("child", *child)
-    return world, world.start()
+from tests.service.families import action, call, family, nap, sleeping_child
+from tests.service.world import World, void
 
 
 def output(world: World, run_id: str) -> bytes | None:
@@ -175,142 +146,9 @@ def test_a_target_that_does_not_exist_fails_at_once() -> None:
     assert (record.code, record.attempt) == ("unknown_resource", 1)
 
 
-@pytest.mark.parametrize(("cascade", "status"), [(False, "succeeded"), (True, "cancelled")])
-def test_cancelling_a_parent_stops_its_child_only_if_asked(cascade: bool, status: str) -> None:
-    world, run_id = family(call(0, "grandchild"))
-    world.add("grandchild", nap(0, 10_000))
-    follow(world, 3)
-    world.controls.cancel("demo", "orders", run_id, cascade)
-    world.drain()
-    assert [one.status for one in world.children("child")] == [status]
-    assert [one.status for one in world.children("grandchild")] == [status]
-
-
-@pytest.mark.parametrize("survived", [0, 1, 2, 3, 4])
-def test_a_cascade_that_a_crash_cuts_short_reaches_every_child_all_the_same(
-    survived: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`survived` calls of the store are made after the first cancel, then the process is gone."""
-    world, run_id = family(call(0, "grandchild"))
-    world.add("grandchild", nap(0, 10_000))
-    follow(world, 3)
-    left = survived + 1
-
-    def counted(method: Callable[..., object]) -> Callable[..., object]:
-        def call(*arguments: object, **named: object) -> object:
-            nonlocal left
-            left -= 1
-            if left < 0:
-                die()
-            return method(*arguments, **named)
-
-        return call
-
-    with monkeypatch.context() as patched, contextlib.suppress(KeyboardInterrupt):
-        for name in ("cancel", "deliver", "mark_notified"):
-            patched.setattr(world.runs, name, counted(getattr(world.runs, name)))
-        world.controls.cancel("demo", "orders", run_id, cascade=True)
-    void(list(world.delays()))
-    notify_all(world)
-    family_of = (world.head(run_id), *world.children("child"), *world.children("grandchild"))
-    assert [(one.status, one.notify_pending) for one in family_of] == [
-        (Status.CANCELLED, False)
-    ] * 3
-
-
-def test_a_cascade_that_the_store_does_not_carry_out_at_once_is_answered(
+def test_a_notification_that_was_not_sent_is_found_by_the_tick(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world, run_id = family(nap(0, 10_000))
-    follow(world, 2)
-    cancel = world.runs.cancel
-
-    def down_for_children(target: str, now: int, cascade: bool = False) -> Written:
-        if target != run_id:
-            raise Unavailable("down")
-        return cancel(target, now, cascade)
-
-    monkeypatch.setattr(world.runs, "cancel", down_for_children)
-    world.controls.cancel("demo", "orders", run_id, cascade=True)
-    monkeypatch.setattr(world.runs, "cancel", cancel)
-    assert [one.status for one in world.children("child")] == [Status.SLEEPING]
-    world.drain()
-    assert [one.status for one in world.children("child")] == [Status.CANCELLED]
-
-
-def follow(world: World, hints: int) -> None:
-    """The next hints, one after the other."""
-    for _ in range(hints):
-        hint = world.hints.pop_due(world.clock.at)
-        assert hint is not None
-        world.turn(hint.subject.id)
-
-
-def notify_all(world: World) -> None:
-    """What the tick and its hints do, without any other hint."""
-    sweep = Sweep(world.runs, world.hints, world.clock, 0)
-    for _ in range(5):
-        sweep.tick()
-        follow(world, len(list(world.runs.due(world.clock.at, None, 10)[0])))
-
-
-def test_a_child_that_is_given_up_is_cancelled_with_all_that_it_started() -> None:
-    """Else a retry would leave two grandchildren running."""
-    world = World(call(0, "child", attempts=2, timeout=5_000))
-    world.add("child", call(0, "grandchild", timeout=600_000))
-    world.add("grandchild", nap(0, 60_000))
-    run_id = world.start()
-    world.drain()
-    assert world.head(run_id).status is Status.FAILED
-    given_up = [one.ended_at or 0 for one in world.children("child")]
-    assert sorted(one.ended_at or 0 for one in world.children("grandchild")) == sorted(given_up)
-    assert START + 5_000 in given_up
-
-
-def test_all_that_a_child_started_is_cancelled_before_its_timeout_is_recorded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    world = World(call(0, "child", attempts=2, timeout=5_000))
-    world.add("child", call(0, "grandchild", timeout=600_000))
-    world.add("grandchild", nap(0, 60_000))
-    run_id = world.start()
-    follow(world, 3)
-    world.clock.at += 5_000
-    commit = world.runs.commit
-    seen: list[Status] = []
-
-    def watched(written: Commit) -> Written:
-        if written.run_id == run_id:
-            seen.append(world.children("grandchild")[0].status)
-        return commit(written)
-
-    monkeypatch.setattr(world.runs, "commit", watched)
-    world.turn(run_id)
-    assert seen
-    assert set(seen) == {Status.CANCELLED}
-
-
-def test_a_crash_between_the_record_and_the_start_of_a_child_starts_that_very_child(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    world = World(call(0, "child", timeout=600_000))
-    world.add("child", action(0))
-    run_id = world.start()
-    create = world.runs.create
-    monkeypatch.setattr(world.runs, "create", die)
-    with pytest.raises(KeyboardInterrupt):
-        world.turn(run_id)
-    monkeypatch.setattr(world.runs, "create", create)
-    recorded = world.journal(run_id).open[0]
-    assert recorded.status is StepStatus.PENDING
-    world.clock.at = world.head(run_id).lease_expires_at + limits.CLOCK_MARGIN + 1
-    world.turn(run_id)
-    world.drain()
-    assert [child.run_id for child in world.children("child")] == [recorded.child]
-    assert world.head(run_id).status is Status.SUCCEEDED
-
-
-def test_a_debt_that_was_not_paid_is_found_by_the_tick(monkeypatch: pytest.MonkeyPatch) -> None:
     world, run_id = family(action(0))
     world.turn(run_id)
     (child,) = world.children("child")
@@ -331,7 +169,7 @@ def test_a_debt_that_was_not_paid_is_found_by_the_tick(monkeypatch: pytest.Monke
     assert world.head(run_id).status is Status.SUCCEEDED
 
 
-def test_a_debt_of_a_cancelled_child_outlives_the_record_of_its_step_in_flight() -> None:
+def test_a_notification_of_a_cancelled_child_outlives_the_record_of_its_step_in_flight() -> None:
     world, run_id = family(action(0))
     world.turn(run_id)
     (child,) = world.children("child")
@@ -359,7 +197,7 @@ def die(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_the_mail_of_a_child_that_was_given_up_disturbs_nobody() -> None:
+def test_the_message_of_a_child_that_was_given_up_disturbs_nobody() -> None:
     world = World(call(0, "child"), nap(1, 5_000))
     world.add("child", action(0))
     world.outcomes = [Failed("once")]
@@ -373,3 +211,23 @@ def test_the_mail_of_a_child_that_was_given_up_disturbs_nobody() -> None:
     world.drain()
     assert world.head(run_id).status is Status.SUCCEEDED
     assert dict(world.head(run_id).inbox) == {}
+
+
+def test_a_child_given_up_by_a_clock_that_is_then_set_back_has_timed_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else it would count as cancelled by somebody, which is never tried again."""
+    world, run_id = sleeping_child()
+    world.turn(run_id)
+    extend = world.runs.extend
+
+    def set_back(*given: Any) -> Written:
+        world.clock.at -= 1_000
+        return extend(*given)
+
+    monkeypatch.setattr(world.runs, "extend", set_back)
+    monkeypatch.setattr("stepwell_engine.service.worker.leased_run.CHILD_CALLS", 2 * limits.LEASE)
+    world.clock.at = world.head(run_id).ready_at
+    assert world.turn(run_id).status is Status.PENDING
+    assert world.journal(run_id).open[0].code == "timeout"
+    assert [child.status for child in world.children("child")] == [Status.CANCELLED]

@@ -8,8 +8,8 @@ from stepwell_engine.core.run.status import Status, StepStatus
 from tests.service.world import START, World, void
 
 SHORT = Deferred("too many open files")
-UNDO = Step(0, "compensate:a", Kind.FUNCTION, "g", max_attempts=1, timeout=30_000)
-A = Step(0, "a", Kind.FUNCTION, "f", max_attempts=1, timeout=30_000, compensate=UNDO)
+COMPENSATION = Step(0, "compensate:a", Kind.FUNCTION, "g", max_attempts=1, timeout=30_000)
+A = Step(0, "a", Kind.FUNCTION, "f", max_attempts=1, timeout=30_000, compensate=COMPENSATION)
 B = Step(1, "b", Kind.FUNCTION, "f", max_attempts=1, timeout=30_000)
 
 
@@ -26,7 +26,7 @@ def test_a_step_with_one_attempt_survives_a_shortage() -> None:
     assert world.journal(run_id).attempts == 1
 
 
-def test_a_compensation_is_put_off_too() -> None:
+def test_a_compensation_is_deferred_too() -> None:
     world = World(A, B)
     world.outcomes = [Succeeded(), Failed("no"), SHORT, SHORT, Succeeded()]
     run_id = world.start()
@@ -36,7 +36,7 @@ def test_a_compensation_is_put_off_too() -> None:
     assert world.journal(run_id).records[-1].status is StepStatus.SUCCEEDED
 
 
-def test_children_that_are_put_off_do_not_hold_up_their_siblings() -> None:
+def test_deferred_children_do_not_hold_up_their_siblings() -> None:
     children = tuple(replace(B, ordinal=number, key=f"c{number}") for number in range(1, 4))
     world = World(Step(0, "f", Kind.FANOUT, children=children), Step(4, "j", Kind.JOIN))
     short = ["c1", "c3", "c3"]
@@ -56,7 +56,7 @@ def test_children_that_are_put_off_do_not_hold_up_their_siblings() -> None:
     assert done == ["c2", "c1", "c3"]
 
 
-def test_a_run_that_is_put_off_can_be_cancelled() -> None:
+def test_a_deferred_run_can_be_cancelled() -> None:
     world = World(A, B)
     world.outcomes = [SHORT, SHORT]
     run_id = world.start()

@@ -1,4 +1,4 @@
-"""Signals: limits, and one delivery for one idempotency key."""
+"""Signals: limits, one delivery for one idempotency key, and a wait that expires meanwhile."""
 
 import pytest
 
@@ -7,8 +7,9 @@ from stepwell_engine.core.declared.definition import Kind, Step
 from stepwell_engine.core.run.records import Stored
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.errors import Problem
+from stepwell_engine.ports import Commit, Written
 from stepwell_engine.service.runs.controls import Signal
-from tests.service.world import START, World
+from tests.service.world import START, World, void
 
 
 def waiting() -> tuple[World, str]:
@@ -100,3 +101,27 @@ def test_the_same_key_under_another_name_is_another_signal() -> None:
     assert first.id != second.id
     assert world.turn(run_id).status is Status.SUCCEEDED
     assert [one.output for one in world.journal(run_id).records] == [b"1", b"2"]
+
+
+def wait(ordinal: int, timeout: int = 60_000) -> Step:
+    return Step(ordinal, f"s{ordinal}", Kind.WAIT_FOR_SIGNAL, signal="approved", timeout=timeout)
+
+
+def test_a_signal_that_comes_while_its_wait_expires_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(wait(0))
+    run_id = world.start()
+    assert world.turn(run_id).status is Status.WAITING
+    world.clock.at += 60_000
+    commit = world.runs.commit
+    messages = [b"7"]
+
+    def after_the_signal(written: Commit) -> Written:
+        if messages:
+            void(world.controls.signal("demo", "orders", run_id, "approved", messages.pop()))
+        return commit(written)
+
+    monkeypatch.setattr(world.runs, "commit", after_the_signal)
+    assert world.turn(run_id).status is Status.SUCCEEDED
+    assert world.journal(run_id).records[0].output == b"7"
