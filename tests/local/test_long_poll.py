@@ -5,9 +5,9 @@ from stepwell_engine.adapters.process.long_poll import BoundedLongPollSlots
 
 def test_there_are_so_many_places_and_one_that_is_left_is_free_again() -> None:
     slots = BoundedLongPollSlots(2)
-    assert [slots.begin() for _ in range(3)] == [True, True, False]
-    slots.end()
-    assert [slots.begin() for _ in range(2)] == [True, False]
+    assert [slots.acquire() for _ in range(3)] == [True, True, False]
+    slots.release()
+    assert [slots.acquire() for _ in range(2)] == [True, False]
 
 
 def test_without_a_place_nobody_waits() -> None:
@@ -16,8 +16,8 @@ def test_without_a_place_nobody_waits() -> None:
 
 def test_after_stop_nobody_waits_on_or_begins_to() -> None:
     slots = BoundedLongPollSlots(2)
-    assert slots.begin()
-    assert slots.go_on()
+    assert slots.acquire()
+    assert slots.may_wait()
     slots.stop()
-    assert not slots.go_on()
-    assert not slots.begin()
+    assert not slots.may_wait()
+    assert not slots.acquire()

@@ -133,7 +133,7 @@ class Work:
 
 @dataclass
 class OneByOne:
-    """A crew of whose tasks one ends at each wait: nobody's outcomes share a commit."""
+    """A task group of whose tasks one ends at each wait: nobody's outcomes share a commit."""
 
     tasks: deque[Callable[[], None]] = field(default_factory=deque)
 

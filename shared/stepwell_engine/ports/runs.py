@@ -164,7 +164,7 @@ class Runs(Protocol):
         ...
 
     def mark_notified(self, run_id: RunId) -> Written:
-        """The parent has been told, the children are cancelled: notify_pending goes.
+        """The parent is notified, the children are cancelled: notify_pending goes.
 
         wake_at is the end of the lease if one is held, else none.
         Condition: notify_pending.

@@ -1,4 +1,4 @@
-"""What a worker needs beside the stores: time, names, hands."""
+"""What a worker needs beside the stores: time, ids, step runners, threads."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -22,16 +22,16 @@ class Clock(Protocol):
 class LongPollSlots(Protocol):
     """Who may wait for a run to end: a home has only so many threads for requests."""
 
-    def begin(self) -> bool:
-        """Take a place to wait in; False: none is free."""
+    def acquire(self) -> bool:
+        """Take a slot to wait in; False: none is free."""
         ...
 
-    def go_on(self) -> bool:
+    def may_wait(self) -> bool:
         """Whether one that waits may wait on."""
         ...
 
-    def end(self) -> None:
-        """Give the place back."""
+    def release(self) -> None:
+        """Give the slot back."""
         ...
 
 

@@ -4,21 +4,21 @@ import threading
 
 
 class BoundedLongPollSlots:
-    """The Waits port: so many places, until all are told to stop."""
+    """The LongPollSlots port: so many slots, until `stop`."""
 
     def __init__(self, places: int) -> None:
         self._free = threading.Semaphore(places)
         self._over = False
 
-    def begin(self) -> bool:
+    def acquire(self) -> bool:
         """Take a place; False: none is free."""
         return not self._over and self._free.acquire(blocking=False)
 
-    def go_on(self) -> bool:
+    def may_wait(self) -> bool:
         """Whether nobody has said `stop`."""
         return not self._over
 
-    def end(self) -> None:
+    def release(self) -> None:
         """Give a place back."""
         self._free.release()
 

@@ -84,7 +84,7 @@ class StepResult(TypedDict, total=False):
     error: str
     code: str
     parent_step_id: Annotated[str, Field(description="The key of the fan-out of this child.")]
-    compensating: Annotated[Literal[True], Field(description="This undoes a step.")]
+    compensating: Annotated[Literal[True], Field(description="This compensates a step.")]
 
 
 class StepView(StepResult):
@@ -116,14 +116,14 @@ class StepList(TypedDict):
 
 
 class CompensationView(TypedDict):
-    """How far a failed run was undone.
+    """How far a failed run was compensated.
 
     `failed`: a compensation failed for good. `incomplete`: the run was cancelled before the end.
     """
 
     state: CompensationState
     step: NotRequired[
-        Annotated[str, Field(description="The key of the step at which the rollback stands.")]
+        Annotated[str, Field(description="The key of the step at which compensating stands.")]
     ]
 
 
@@ -204,7 +204,7 @@ def run_view(detail: RunDetail) -> RunView:
 
 
 def compensation_view(compensation: Compensation) -> CompensationView:
-    """How far a failed run was undone."""
+    """How far a failed run was compensated."""
     view: CompensationView = {"state": compensation.state}
     if compensation.step is not None:
         view["step"] = compensation.step

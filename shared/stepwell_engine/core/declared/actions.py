@@ -30,9 +30,9 @@ def attempt_all(context: DecisionContext, journal: Journal, todo: Sequence[Step]
     that could be tried to be in flight. So a new attempt begins only once the outcome that made
     room for it is recorded, and what could be tried first begins first.
     """
-    hopeless = _hopeless(context, journal, todo)
-    if hopeless is not None:
-        return StepDecision(hopeless)
+    given_up = _given_up(context, journal, todo)
+    if given_up is not None:
+        return StepDecision(given_up)
     begun = len(context.in_flight)
     if journal.attempts + begun >= limits.MAX_RUN_ATTEMPTS:
         if context.in_flight:
@@ -75,7 +75,7 @@ def _backing_off(context: DecisionContext, journal: Journal, step: Step) -> Reco
     return opened if opened is not None and context.now < ends(opened) else None
 
 
-def _hopeless(context: DecisionContext, journal: Journal, todo: Sequence[Step]) -> Journal | None:
+def _given_up(context: DecisionContext, journal: Journal, todo: Sequence[Step]) -> Journal | None:
     """The journal of a run whose workers do not survive what it is about to do."""
     lost = context.head.lost_leases
     if lost < limits.MAX_LOST_LEASES or context.in_flight:

@@ -206,7 +206,7 @@ def _failed_at(run: Progress) -> int | None:
 
 
 def compensation(run: Progress) -> Compensation:
-    """How far a failed run is undone."""
+    """How far a failed run is compensated."""
     index = run.journal.compensating
     if index is None:
         return Compensation("none")

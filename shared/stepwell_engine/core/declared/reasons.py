@@ -43,8 +43,8 @@ def _losses(run: Progress) -> str:
     lost = run.head.lost_leases
     if not lost:
         return ""
-    told = f"; its worker was lost {'once' if lost == 1 else f'{lost} times'}"
-    return told if run.held else told + _turns(lost)
+    text = f"; its worker was lost {'once' if lost == 1 else f'{lost} times'}"
+    return text if run.held else text + _turns(lost)
 
 
 def _turns(lost: int) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stepwell_engine.core.run.keys import StepKey
+from stepwell_engine.core.values.units import EpochMs, Ms, ProjectRef, RunId, WorkflowName
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,9 +16,9 @@ class Attempt:
     is a repetition. `timeout` in ms bounds the whole attempt. `secret` is sealed text.
     """
 
-    project: str
-    workflow: str
-    run_id: str
+    project: ProjectRef
+    workflow: WorkflowName
+    run_id: RunId
     step: StepKey
     kind: str
     number: int
@@ -25,7 +26,7 @@ class Attempt:
     target: str
     payload: Any
     secret: str | None
-    timeout: int
+    timeout: Ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Failed:
     message: str
     code: str | None = None
     retryable: bool = True
-    retry_after: int | None = None
+    retry_after: Ms | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,5 +68,5 @@ class UncommittedOutcome:
 
     attempt: Attempt
     outcome: Outcome
-    started: int
-    finished: int
+    started: EpochMs
+    finished: EpochMs

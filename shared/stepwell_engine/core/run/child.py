@@ -9,6 +9,7 @@ from stepwell_engine.core.run.inbox import InboxMessage, MessageKind, content_of
 from stepwell_engine.core.run.records import Stored
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values import jsonvalue
+from stepwell_engine.core.values.units import EpochMs, RunId
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class ChildResult:
     """How a child run ended. `output` is compact JSON, or the parent's blob that holds it."""
 
     status: Status
-    ended_at: int
+    ended_at: EpochMs
     message: str | None = None
     code: str | None = None
     output: bytes | Stored | None = None
@@ -27,7 +28,7 @@ class ChildNamed:
     """The id of the child run to start: recorded first, so that after a crash it is that one."""
 
     start: StartChild
-    child: str
+    child: RunId
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ ChildOutcome = ChildNamed | ChildStarted | ChildNotStarted | ChildEnded
 
 
 def message_of(result: ChildResult) -> tuple[InboxMessage, bytes | None]:
-    """The message that tells a parent of its child's end, and the output if it needs a blob."""
+    """The message that notifies a parent of its child's end, and the output if it needs a blob."""
     output = result.output if isinstance(result.output, bytes) else None
     large = output is not None and len(output) > limits.INLINE_MESSAGE
     body = [

@@ -7,6 +7,7 @@ from stepwell_engine.core.run.attempt import Attempt
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.status import Status
+from stepwell_engine.core.values.units import EpochMs, RunId, WorkflowName
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class StartAttempts:
     """
 
     attempts: tuple[Attempt, ...]
-    until: int | None = None
+    until: EpochMs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,9 @@ class StartChild:
 
     step: StepKey
     attempt: int
-    workflow: str
+    workflow: WorkflowName
     payload: Any
-    child: str | None
+    child: RunId | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class CancelChild:
     """Cancel the child whose time is up, or take its result if it has just ended."""
 
     step: StepKey
-    child: str
+    child: RunId
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Park:
     """Let go until `ready_at`; a decision from absence, void if a new message came."""
 
     status: Status
-    ready_at: int
+    ready_at: EpochMs
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import assert_never
 from stepwell_engine import limits
 from stepwell_engine.core.run.records import Stored
 from stepwell_engine.core.values import jsonvalue
+from stepwell_engine.core.values.units import EpochMs
 
 
 class MessageKind(StrEnum):
@@ -31,7 +32,7 @@ class InboxMessage:
 
     kind: MessageKind
     name: str
-    at: int
+    at: EpochMs
     body: bytes | None = None
     blob: str | None = None
 

@@ -11,13 +11,11 @@ from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.keys import StepKey, StepKeys
 from stepwell_engine.core.run.view import Records, RunView
+from stepwell_engine.core.values.units import EpochMs
 
 
 class Program(Protocol):
-    """One version of what a run executes. Pure: time comes in, instructions go out.
-
-    All times in ms since the epoch.
-    """
+    """One version of what a run executes. Pure: time comes in, instructions go out."""
 
     @property
     def keys(self) -> StepKeys:
@@ -29,7 +27,7 @@ class Program(Protocol):
         head: Head,
         journal: Journal,
         inbox: Mapping[str, InboxMessage],
-        now: int,
+        now: EpochMs,
         in_flight: frozenset[StepKey],
     ) -> Decision:
         """The next instruction for a run whose lease is held.
@@ -45,21 +43,21 @@ class Program(Protocol):
         """
         ...
 
-    def settle_child(self, journal: Journal, outcome: ChildOutcome, now: int) -> Journal:
+    def settle_child(self, journal: Journal, outcome: ChildOutcome, now: EpochMs) -> Journal:
         """The journal with what became of starting or cancelling a child run recorded."""
         ...
 
     def settle_cancelled(
-        self, journal: Journal, completed: UncommittedOutcome, cancelled_at: int
+        self, journal: Journal, completed: UncommittedOutcome, cancelled_at: EpochMs
     ) -> Journal:
         """Record what a cancelled run's attempt in flight came to; nothing moves."""
         ...
 
-    def close(self, journal: Journal, now: int) -> Journal:
+    def close(self, journal: Journal, now: EpochMs) -> Journal:
         """The journal of a cancelled run: what it stood at becomes cancelled."""
         ...
 
-    def view(self, head: Head, journal: Journal, records: Records, now: int) -> RunView:
+    def view(self, head: Head, journal: Journal, records: Records, now: EpochMs) -> RunView:
         """The run as its reader sees it."""
         ...
 

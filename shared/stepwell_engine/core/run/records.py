@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.status import StepStatus
+from stepwell_engine.core.values.units import EpochMs, RunId
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +36,10 @@ class Record:
     key: StepKey
     status: StepStatus
     attempt: int = 0
-    started_at: int | None = None
-    finished_at: int | None = None
+    started_at: EpochMs | None = None
+    finished_at: EpochMs | None = None
     output: Output | None = None
     error: str | None = None
     code: str | None = None
-    next_at: int | None = None
-    child: str | None = None
+    next_at: EpochMs | None = None
+    child: RunId | None = None

@@ -106,7 +106,7 @@ class Children:
         return written.head
 
     def notify(self, head: Head) -> None:
-        """Do what a run that has ended still owes: cancel its children, tell its parent."""
+        """Do what is pending after the end of a run: cancel its children, notify its parent."""
         if not head.notify_pending:
             return
         self._cascade(head)

@@ -162,19 +162,19 @@ class Queries:
         )
 
     def _waited_for(self, head: Head, ends: int) -> Head:
-        if self._slots is not None and not self._slots.begin():
+        if self._slots is not None and not self._slots.acquire():
             return head
         try:
             pause = _FIRST_PAUSE
             while head.live and (now := self._clock.now()) < ends:
-                if self._slots is not None and not self._slots.go_on():
+                if self._slots is not None and not self._slots.may_wait():
                     break
                 self._clock.sleep(min(pause, ends - now))
                 pause = min(pause * 2, _LONGEST_PAUSE)
                 head = self._find(head.project, head.workflow, head.run_id)
         finally:
             if self._slots is not None:
-                self._slots.end()
+                self._slots.release()
         return head
 
     def steps(

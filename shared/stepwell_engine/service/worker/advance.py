@@ -13,6 +13,7 @@ from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.program import Program
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import about_run
+from stepwell_engine.core.values.units import LeaseToken, Ms, ProjectRef, RunId
 from stepwell_engine.errors import NewerFormat, Problem, StoreError
 from stepwell_engine.ports import (
     Clock,
@@ -58,12 +59,12 @@ class Advance:
         self._children = Children(runs, programs, dispatcher, clock)
         self._tools = Tools(runs, runners, dispatcher, clock, ids, self._children)
 
-    def run(self, run_id: str, project: str, budget: int, *, hard: bool = False) -> None:
+    def run(self, run_id: RunId, project: ProjectRef, budget: Ms, *, hard: bool = False) -> None:
         """Advance one run until it parks or ends, or `budget` (ms) is used up.
 
-        An act begun within the budget may end after it, unless the budget is `hard`: then none is
-        begun that could, since this worker may be gone by then. (Extending the lease of a long
-        act, and recording its outcome, take the time that two calls of the store take.)
+        An attempt begun within the budget may end after it, unless the budget is `hard`: then none
+        is begun that could, since this worker may be gone by then. (Extending the lease of a long
+        attempt, and recording its outcome, take the time that two calls of the store take.)
         A run that has lost its worker again and again may be what ends the process, and with it the
         workers of all others: only one such run at a time goes on, so that only it is blamed.
         Raises Unavailable when the store does not answer; the hint is then worth repeating.
@@ -73,17 +74,17 @@ class Advance:
         if head is None or head.lease_token is None:
             return
         if self._gate is None or head.lost_leases < limits.SUSPECT_LOST_LEASES:
-            self._hold(head, head.lease_token, time)
+            self._advance_leased(head, head.lease_token, time)
         elif self._gate.enter():
             try:
-                self._hold(head, head.lease_token, time)
+                self._advance_leased(head, head.lease_token, time)
             finally:
                 self._gate.leave()
         else:
             self._release(head, head.lease_token, limits.SUSPECT_PAUSE)
             self._dispatcher.hint(about_run(run_id, project), limits.SUSPECT_PAUSE)
 
-    def _hold(self, head: Head, token: str, time: Time) -> None:
+    def _advance_leased(self, head: Head, token: LeaseToken, time: Time) -> None:
         with closing(self._task_groups.open()) as group:
             try:
                 program = self._program(head)
@@ -102,7 +103,7 @@ class Advance:
             else:
                 LeasedRun(self._tools, program, head, group, time).go()
 
-    def _claim(self, run_id: str, project: str) -> Head | None:
+    def _claim(self, run_id: RunId, project: ProjectRef) -> Head | None:
         """The head with the lease taken, or None if there is nothing to do now."""
         token = self._ids.token()
         while True:
@@ -157,7 +158,7 @@ class Advance:
         load = partial(self._programs.load, head.project, head.workflow, head.version)
         return retry_unavailable(self._clock, load)
 
-    def _release(self, head: Head, token: str, pause: int) -> None:
+    def _release(self, head: Head, token: LeaseToken, pause: Ms) -> None:
         """Let go of a run as it was claimed, for `pause` ms at least."""
         later = self._clock.now() + pause
         commit = Commit(

@@ -58,7 +58,7 @@ class Time:
     hard: bool
 
     def allows(self, attempt: Attempt, now: int, beside: bool) -> bool:
-        """Whether the act may begin now; `beside` others, which keep the worker here anyway."""
+        """Whether the attempt may begin now; `beside` others, which keep the worker here anyway."""
         if self.hard:
             return now + attempt.timeout <= self.ends and now < self.ends
         return beside or now < self.ends
