@@ -11,7 +11,7 @@ def test_there_are_so_many_places_and_one_that_is_left_is_free_again() -> None:
 
 
 def test_without_a_place_nobody_waits() -> None:
-    assert not BoundedLongPollSlots(0).begin()
+    assert not BoundedLongPollSlots(0).acquire()
 
 
 def test_after_stop_nobody_waits_on_or_begins_to() -> None:
