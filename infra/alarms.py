@@ -1,4 +1,4 @@
-"""What must not go unnoticed, and whom it is told."""
+"""Alarms on what must not go unnoticed, and who is notified."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -193,7 +193,7 @@ def throttles(
         {"TableName": table.table_name, "GlobalSecondaryIndexName": index} for index in indexes
     ]
     metrics = {
-        f"{name.lower()}{kind}{place}": cloudwatch.Metric(
+        f"{name.lower()}{kind}{index}": cloudwatch.Metric(
             namespace="AWS/DynamoDB",
             metric_name=f"{kind}ThrottleEvents",
             dimensions_map=dimension,
@@ -201,7 +201,7 @@ def throttles(
             period=FIVE_MINUTES,
         )
         for kind in ("Read", "Write")
-        for place, dimension in enumerate(dimensions)
+        for index, dimension in enumerate(dimensions)
     }
     return cloudwatch.MathExpression(
         expression=" + ".join(f"FILL({name}, 0)" for name in metrics),

@@ -12,7 +12,7 @@ class DeployError(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class Target:
     """Where an assembly goes."""
 
     account: str
@@ -50,13 +50,13 @@ class Stack:
     template: File
 
 
-def read(folder: Path, place: Place) -> Sequence[Stack]:
+def read(folder: Path, target: Target) -> Sequence[Stack]:
     """The stacks of an assembly, each behind those that it needs."""
     try:
         artifacts = json.loads((folder / "manifest.json").read_text("utf-8"))["artifacts"]
     except (OSError, ValueError, KeyError) as error:
         raise DeployError(f"{folder} holds no templates: run python -m infra.app first") from error
-    return [_stack(folder, place, name, artifacts) for name in _in_order(artifacts)]
+    return [_stack(folder, target, name, artifacts) for name in _in_order(artifacts)]
 
 
 def _in_order(artifacts: Mapping[str, Any]) -> Iterator[str]:
@@ -76,15 +76,15 @@ def _is_stack(artifact: Mapping[str, Any]) -> bool:
     return bool(artifact["type"] == "aws:cloudformation:stack")
 
 
-def _stack(folder: Path, place: Place, name: str, artifacts: Mapping[str, Any]) -> Stack:
+def _stack(folder: Path, target: Target, name: str, artifacts: Mapping[str, Any]) -> Stack:
     properties = artifacts[name]["properties"]
     files = tuple(
         file
         for need in artifacts[name]["dependencies"]
         if artifacts[need]["type"] == "cdk:asset-manifest"
-        for file in _files(folder, place, artifacts[need]["properties"]["file"])
+        for file in _files(folder, target, artifacts[need]["properties"]["file"])
     )
-    url = place.fill(properties["stackTemplateAssetObjectUrl"])
+    url = target.fill(properties["stackTemplateAssetObjectUrl"])
     template = next(file for file in files if url == f"s3://{file.bucket}/{file.key}")
     return Stack(
         name=properties.get("stackName", name),
@@ -94,7 +94,7 @@ def _stack(folder: Path, place: Place, name: str, artifacts: Mapping[str, Any]) 
     )
 
 
-def _files(folder: Path, place: Place, manifest: str) -> Iterator[File]:
+def _files(folder: Path, target: Target, manifest: str) -> Iterator[File]:
     listed = json.loads((folder / manifest).read_text("utf-8"))["files"]
     for file in listed.values():
         for destination in file["destinations"].values():
@@ -106,6 +106,6 @@ def _files(folder: Path, place: Place, manifest: str) -> Iterator[File]:
             yield File(
                 source=folder / file["source"]["path"],
                 zipped=file["source"]["packaging"] == "zip",
-                bucket=place.fill(destination["bucketName"]),
-                key=place.fill(destination["objectKey"]),
+                bucket=target.fill(destination["bucketName"]),
+                key=target.fill(destination["objectKey"]),
             )

@@ -37,15 +37,15 @@ class Compiler:
     command: str
     version: str
 
-    def compile(self, folder: Path, place: str) -> None:
-        """Compile all below a folder that will be unpacked at `place`.
+    def compile(self, folder: Path, unpacked_at: str) -> None:
+        """Compile all below a folder that will be unpacked at `unpacked_at`.
 
         The same sources give the same bytes. They count whatever time the sources have, which is
         another one in the archive.
         """
         command = [self.command, "-I", "-m", "compileall", "-q"]
         command += ["--invalidation-mode", "unchecked-hash"]
-        command += ["-s", str(folder), "-p", place, str(folder)]
+        command += ["-s", str(folder), "-p", unpacked_at, str(folder)]
         subprocess.run(command, check=True)
 
 
@@ -69,12 +69,15 @@ def find_compiler(
 
 
 def bundle(
-    fill: Callable[[Path], None], inputs: Iterable[Path], place: str, compiler: Compiler | None
+    fill: Callable[[Path], None],
+    inputs: Iterable[Path],
+    unpacked_at: str,
+    compiler: Compiler | None,
 ) -> lambda_.Code:
     """Code that `fill` writes to a folder, and that is compiled then if there is a `compiler`.
 
     `inputs`: files of the repository; with any of them, or with the compiler's version, the code's
-    name changes, and with nothing else. `place`: where Lambda unpacks it.
+    name changes, and with nothing else. `unpacked_at`: where Lambda unpacks it.
     """
     version = "" if compiler is None else compiler.version
     return lambda_.Code.from_asset(
@@ -83,7 +86,7 @@ def bundle(
         bundling=cdk.BundlingOptions(
             # Never pulled: the bundling below is local and always succeeds or raises.
             image=cdk.DockerImage.from_registry("none"),
-            local=_Bundling(fill, place, compiler),
+            local=_Bundling(fill, unpacked_at, compiler),
         ),
     )
 
@@ -101,16 +104,18 @@ def function_code(name: str, compiler: Compiler | None) -> lambda_.Code:
 
 @jsii.implements(cdk.ILocalBundling)
 class _Bundling:
-    def __init__(self, fill: Callable[[Path], None], place: str, compiler: Compiler | None) -> None:
+    def __init__(
+        self, fill: Callable[[Path], None], unpacked_at: str, compiler: Compiler | None
+    ) -> None:
         self._fill = fill
-        self._place = place
+        self._unpacked_at = unpacked_at
         self._compiler = compiler
 
     def try_bundle(self, output_dir: str, *_: Any, **__: Any) -> bool:
         target = Path(output_dir).resolve()
         self._fill(target)
         if self._compiler is not None:
-            self._compiler.compile(target, self._place)
+            self._compiler.compile(target, self._unpacked_at)
         return True
 
 

@@ -13,7 +13,7 @@ import boto3  # type: ignore[import-untyped]
 from botocore.config import Config  # type: ignore[import-untyped]
 from botocore.exceptions import ClientError, WaiterError  # type: ignore[import-untyped]
 
-from infra.assembly import DeployError, File, Place, Stack
+from infra.assembly import DeployError, File, Stack, Target
 
 # Every file in an archive gets this time, so that the same content is the same archive.
 _ZIP_TIME: Final = (1980, 1, 1, 0, 0, 0)
@@ -30,7 +30,7 @@ class Cloud:
 
     s3: Any
     cloudformation: Any
-    place: Place
+    target: Target
     pause: float
 
     # --- files --------------------------------------------------------------------------------
@@ -46,14 +46,14 @@ class Cloud:
                 Bucket=file.bucket,
                 Key=file.key,
                 Body=body,
-                ExpectedBucketOwner=self.place.account,
+                ExpectedBucketOwner=self.target.account,
             )
         return len(fresh)
 
     def drop_bucket(self, bucket: str) -> bool:
         """Delete a bucket with all in it; False if there is none."""
         pages = self.s3.get_paginator("list_objects_v2").paginate(
-            Bucket=bucket, ExpectedBucketOwner=self.place.account
+            Bucket=bucket, ExpectedBucketOwner=self.target.account
         )
         try:
             for page in pages:
@@ -70,11 +70,11 @@ class Cloud:
     def _ensure(self, bucket: str) -> None:
         # The name can be guessed: files must not go to somebody else who took it first.
         try:
-            self.s3.head_bucket(Bucket=bucket, ExpectedBucketOwner=self.place.account)
+            self.s3.head_bucket(Bucket=bucket, ExpectedBucketOwner=self.target.account)
         except ClientError as error:
             if _code(error) not in _MISSING:
                 raise DeployError(f"the bucket {bucket} cannot be used: {error}") from error
-            region = self.place.region
+            region = self.target.region
             where = {} if region == "us-east-1" else {"LocationConstraint": region}
             configuration = {"CreateBucketConfiguration": where} if where else {}
             self.s3.create_bucket(Bucket=bucket, **configuration)
@@ -204,7 +204,7 @@ def connect(
     return Cloud(
         s3=session.client("s3", **options),
         cloudformation=session.client("cloudformation", **options),
-        place=Place(caller["Account"], session.region_name, caller["Arn"].split(":")[1]),
+        target=Target(caller["Account"], session.region_name, caller["Arn"].split(":")[1]),
         pause=pause,
     )
 

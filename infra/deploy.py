@@ -29,7 +29,7 @@ def up(
     `without`: ends of the names of stacks that are left out (`watch`).
     """
     found: dict[str, str] = {}
-    for stack in read(folder, cloud.place):
+    for stack in read(folder, cloud.target):
         if stack.name.endswith(tuple(f"-{name}" for name in without)):
             continue
         uploaded = cloud.upload(stack.files)
@@ -45,7 +45,7 @@ def down(folder: Path, cloud: Cloud, report: Report, data: bool = False) -> Sequ
 
     The data stack is deleted only with `data`, and even then its template may keep what is in it.
     """
-    stacks = read(folder, cloud.place)
+    stacks = read(folder, cloud.target)
     stays: list[str] = []
     for stack in reversed(stacks):
         if cloud.status(stack.name) == "ABSENT":

@@ -28,7 +28,7 @@ class Function:
 
 # One second before API Gateway gives up, so that the function's own log says what was slow.
 API: Final = Function("api", 28, "Answers the API")
-# An act may take 600 s, and another may have gone before it: as long as Lambda allows.
+# An attempt may take 600 s, and another may have gone before it: as long as Lambda allows.
 EXECUTOR: Final = Function("executor", 900, "Advances the runs that hints name")
 TICK: Final = Function("tick", 60, "Sends hints for all that is due")
 

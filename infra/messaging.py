@@ -1,7 +1,7 @@
 """The queue of hints, and where messages go that could not be delivered.
 
 The queue is a standard one: hints may be doubled or out of order. Their sender gives each the
-project as message group, so that one project's flood does not hold up the others.
+project as message group, so that one project's flood does not delay the others.
 """
 
 from typing import Final

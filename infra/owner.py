@@ -62,7 +62,7 @@ def control_table(cloud: Cloud, installation: Installation) -> str:
     table = cloud.outputs(stack).get(CONTROL_TABLE)
     if table is None:
         raise DeployError(
-            f"there is no {stack} in {cloud.place.region} that names its tables: deploy it first"
+            f"there is no {stack} in {cloud.target.region} that names its tables: deploy it first"
         )
     return table
 
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
         table = control_table(cloud, installation)
         clock = SystemClock()
         session = botocore.session.Session(profile=given.profile)
-        client = connect_tables(cloud.place.region, given.endpoint, session)
+        client = connect_tables(cloud.target.region, given.endpoint, session)
         database = DynamoDB(client, clock)
         identity = Identity(
             DynamoProjects(database, table), DynamoGrants(database, table), clock, RandomIds(clock)

@@ -144,7 +144,7 @@ def test_a_slash_in_a_name_does_not_part_the_path(home: Home, slash: str) -> Non
     assert 'there is no queue "a%2Fb"' in text
 
 
-def test_what_nobody_foresaw_is_logged_and_not_told(
+def test_what_nobody_foresaw_is_logged_and_not_shown(
     home: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object) -> None:

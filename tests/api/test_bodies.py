@@ -137,7 +137,7 @@ def test_an_empty_body_needs_no_media_type(home: Home, body: str | None) -> None
         ("\ufeff{}", "the body begins with a byte order mark: leave it out"),
     ],
 )
-def test_a_bad_body_is_refused_with_its_place(home: Home, body: str, detail: str) -> None:
+def test_a_bad_body_is_refused_with_its_location(home: Home, body: str, detail: str) -> None:
     home.publish()
     assert refused(start(home, body), "invalid_request") == detail
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from infra.assembly import Place
+from infra.assembly import Target
 from infra.cloud import Cloud
 from stepwell_engine.adapters.process.system import SystemClock
 from stepwell_engine.core.values import subject as subjects
@@ -299,7 +299,7 @@ def install(emulator: Emulator, folder: Path) -> Installation:
     _run(emulator, "infra.app", "--output", str(folder), *pairs)
     _run(emulator, "infra.deploy", "up", "--assembly", str(folder), *LEFT_OUT, *_at(emulator))
     cloud = Cloud(
-        emulator.client("s3"), emulator.client("cloudformation"), Place(ACCOUNT, REGION), 0.05
+        emulator.client("s3"), emulator.client("cloudformation"), Target(ACCOUNT, REGION), 0.05
     )
     shown = _run(emulator, "infra.owner", "--project", PROJECT, *_at(emulator))
     said = dict(line.split(maxsplit=1) for line in shown.splitlines())

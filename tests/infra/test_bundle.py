@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.assembly import Place, read
+from infra.assembly import Target, read
 from infra.bundle import UNCOMPILED, Compiler, find_compiler
 from tests.infra.templates import Assembly
 
@@ -62,7 +62,7 @@ def code_of(assembly: Assembly) -> list[Path]:
 
 def keys(assembly: Assembly) -> dict[str, str]:
     """Folders that are zipped, and what they are called in S3."""
-    stacks = read(assembly.folder, Place("123456789012", "eu-west-1"))
+    stacks = read(assembly.folder, Target("123456789012", "eu-west-1"))
     return {file.source.name: file.key for one in stacks for file in one.files if file.zipped}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from infra.assembly import DeployError, Place, read
+from infra.assembly import DeployError, Target, read
 from tests.arch.sources import ROOT
 from tests.infra.synthesize import QUICK
 from tests.infra.templates import Assembly
@@ -94,7 +94,7 @@ def test_the_code_of_the_functions_names_the_bootstrap_bucket(written: Assembly)
 
 def test_our_own_deployment_leaves_the_bootstrap_bucket_alone(written: Assembly) -> None:
     with pytest.raises(DeployError, match="was written for the CDK command line"):
-        read(written.folder, Place("123456789012", "eu-west-1"))
+        read(written.folder, Target("123456789012", "eu-west-1"))
 
 
 def test_a_context_value_that_does_not_exist_ends_the_synthesis(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_an_output_on_the_command_line_is_stronger(tmp_path: Path) -> None:
     assert not (tmp_path / "theirs").exists()
     buckets = {
         file.bucket
-        for stack in read(tmp_path / "ours", Place("123456789012", "eu-west-1"))
+        for stack in read(tmp_path / "ours", Target("123456789012", "eu-west-1"))
         for file in stack.files
     }
     assert buckets == {"stepwell-dev-assets-123456789012-eu-west-1"}

@@ -13,7 +13,7 @@ from botocore.stub import ANY, Stubber  # type: ignore[import-untyped]
 from moto import mock_aws
 
 from infra import deploy
-from infra.assembly import DeployError, Place, read
+from infra.assembly import DeployError, Target, read
 from infra.cloud import Cloud, connect, pack
 from tests.infra.templates import Assembly
 
@@ -47,12 +47,12 @@ def write(folder: Path, stacks: Mapping[str, Mapping[str, Any]]) -> Path:
             key: (f"{name}.template.json", "file", key),
             name: (f"asset.{name}", "zip", f"{name}.zip"),
         }
-        place = "shop-assets-${AWS::AccountId}-${AWS::Region}"
+        bucket = "shop-assets-${AWS::AccountId}-${AWS::Region}"
         manifest = {
             "files": {
                 one: {
                     "source": {"path": path, "packaging": packaging},
-                    "destinations": {"here": {"bucketName": place, "objectKey": object_key}},
+                    "destinations": {"here": {"bucketName": bucket, "objectKey": object_key}},
                 }
                 for one, (path, packaging, object_key) in files.items()
             }
@@ -64,7 +64,7 @@ def write(folder: Path, stacks: Mapping[str, Mapping[str, Any]]) -> Path:
                 "type": "aws:cloudformation:stack",
                 "properties": {
                     "templateFile": f"{name}.template.json",
-                    "stackTemplateAssetObjectUrl": f"s3://{place}/{key}",
+                    "stackTemplateAssetObjectUrl": f"s3://{bucket}/{key}",
                     "tags": {"stepwell": "shop"},
                 },
                 "dependencies": [*needs, f"{name}.assets"],
@@ -205,7 +205,7 @@ def test_the_data_stack_of_the_app_deploys(cloud: Cloud, default: Assembly, tmp_
 
 
 def test_the_assembly_of_the_app_is_read_in_the_order_of_its_stacks(default: Assembly) -> None:
-    stacks = read(default.folder, Place(ACCOUNT, REGION))
+    stacks = read(default.folder, Target(ACCOUNT, REGION))
     assert [stack.name for stack in stacks] == [
         f"stepwell-dev-{name}" for name in ("data", "compute", "api", "watch")
     ]
@@ -220,7 +220,7 @@ def test_the_assembly_of_the_app_is_read_in_the_order_of_its_stacks(default: Ass
 
 def test_without_templates_one_is_told_to_make_them(tmp_path: Path) -> None:
     with pytest.raises(DeployError, match=r"holds no templates: run python -m infra\.app first"):
-        read(tmp_path, Place(ACCOUNT, REGION))
+        read(tmp_path, Target(ACCOUNT, REGION))
 
 
 @pytest.mark.usefixtures("aws")
@@ -256,7 +256,7 @@ def scripted() -> Iterator[tuple[Cloud, Stubber, Stubber]]:
     }
     s3, formation = boto3.client("s3", **options), boto3.client("cloudformation", **options)
     with Stubber(s3) as of_s3, Stubber(formation) as of_formation:
-        yield Cloud(s3, formation, Place(ACCOUNT, REGION), 0.001), of_s3, of_formation
+        yield Cloud(s3, formation, Target(ACCOUNT, REGION), 0.001), of_s3, of_formation
         of_s3.assert_no_pending_responses()
         of_formation.assert_no_pending_responses()
 
@@ -283,7 +283,7 @@ def test_files_do_not_go_to_a_bucket_of_somebody_else(
     expected = {"Bucket": BUCKET, "ExpectedBucketOwner": ACCOUNT}
     s3.add_client_error("head_bucket", "403", expected_params=expected)
     with pytest.raises(DeployError, match=f"the bucket {BUCKET} cannot be used"):
-        cloud.upload(read(assembly, cloud.place)[0].files)
+        cloud.upload(read(assembly, cloud.target)[0].files)
 
 
 def test_a_stack_that_is_being_changed_is_left_alone(
@@ -292,7 +292,7 @@ def test_a_stack_that_is_being_changed_is_left_alone(
     cloud, _, formation = scripted
     formation.add_response("describe_stacks", stack_of("UPDATE_IN_PROGRESS"))
     with pytest.raises(DeployError, match=r"shop-data is being changed \(UPDATE_IN_PROGRESS\)"):
-        cloud.deploy(read(assembly, cloud.place)[0])
+        cloud.deploy(read(assembly, cloud.target)[0])
 
 
 def test_what_a_failed_first_deployment_left_is_deleted_before_the_next(
@@ -314,7 +314,7 @@ def test_what_a_failed_first_deployment_left_is_deleted_before_the_next(
     formation.add_response("describe_change_set", {"Status": "CREATE_COMPLETE"})
     formation.add_response("execute_change_set", {})
     formation.add_response("describe_stacks", stack_of("CREATE_COMPLETE"))
-    assert cloud.deploy(read(assembly, cloud.place)[0]) is True
+    assert cloud.deploy(read(assembly, cloud.target)[0]) is True
 
 
 def test_a_template_that_is_refused_says_why(
@@ -326,7 +326,7 @@ def test_a_template_that_is_refused_says_why(
     refused = {"Status": "FAILED", "StatusReason": "No export named runs found."}
     formation.add_response("describe_change_set", refused)
     with pytest.raises(DeployError, match=r"^shop-data: No export named runs found\.$"):
-        cloud.deploy(read(assembly, cloud.place)[0])
+        cloud.deploy(read(assembly, cloud.target)[0])
 
 
 def test_a_deployment_that_fails_says_why_first_cause_first(
@@ -346,7 +346,7 @@ def test_a_deployment_that_fails_says_why_first_cause_first(
     formation.add_response("describe_stack_events", {"StackEvents": newest_first})
     formation.add_response("describe_stacks", stack_of("UPDATE_ROLLBACK_COMPLETE"))
     with pytest.raises(DeployError) as failure:
-        cloud.deploy(read(assembly, cloud.place)[0])
+        cloud.deploy(read(assembly, cloud.target)[0])
     assert str(failure.value).splitlines() == [
         "shop-data: UPDATE_ROLLBACK_COMPLETE",
         "  Runs: Only one index at a time",

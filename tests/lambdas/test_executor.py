@@ -69,8 +69,8 @@ def event(*bodies: str) -> dict[str, Any]:
     """An event of SQS; the messages are called 0, 1, …"""
     return {
         "Records": [
-            {"messageId": str(place), "body": body, "eventSource": "aws:sqs"}
-            for place, body in enumerate(bodies)
+            {"messageId": str(index), "body": body, "eventSource": "aws:sqs"}
+            for index, body in enumerate(bodies)
         ]
     }
 
@@ -169,7 +169,7 @@ def test_without_time_left_a_message_comes_again_untouched() -> None:
     assert home.counters.take() == {}
 
 
-def test_an_act_that_could_outlast_the_executor_is_left_to_the_next_one(
+def test_an_attempt_that_could_outlast_the_executor_is_left_to_the_next_one(
     home: AwsHome, receiver: Receiver
 ) -> None:
     slow = {"key": "pay", "kind": "webhook", "target": receiver.url, "timeout_seconds": 600}
@@ -193,7 +193,7 @@ def test_an_outcome_of_the_last_moment_is_tried_to_be_recorded_as_often_as_any()
         raise Unavailable("no answer")
 
     def run(_: str, __: str, budget: int, hard: bool) -> None:
-        home.clock.at += budget  # an act takes all the time that there is
+        home.clock.at += budget  # an attempt takes all the time that there is
         retry_unavailable(home.clock, silent)
 
     home.run = run

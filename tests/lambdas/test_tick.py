@@ -97,7 +97,7 @@ def test_what_comes_before_a_late_next_tick_is_hinted_with_its_delay(home: AwsHo
     assert message.delayed_until == wakes
 
 
-def test_the_oldest_overdue_age_is_told(home: AwsHome) -> None:
+def test_the_oldest_overdue_age_is_reported(home: AwsHome) -> None:
     start(home, 3)
     home.clock.at += HOUR
     ages = tick(home.home, {}, Context())

@@ -93,7 +93,7 @@ def _parsed(text: str) -> Any:
             text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float
         )
     except json.JSONDecodeError as error:
-        what = error.msg.removesuffix(" at")  # as some end, for a place to follow
+        what = error.msg.removesuffix(" at")  # as some end, for a position to follow
         raise Problem(
             "invalid_request",
             f"the body is not JSON: {what} at line {error.lineno}, column {error.colno}",

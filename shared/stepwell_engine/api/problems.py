@@ -41,7 +41,7 @@ def reply(problem: Problem, **headers: str) -> Reply:
 
 
 def reply_to_error(error: Exception, request_id: str) -> Reply:
-    """The problem document of whatever was raised; what was not foreseen is logged, not told."""
+    """The problem document of whatever was raised; what was not foreseen is logged, not shown."""
     match error:
         case Problem():
             return reply(error)

@@ -101,8 +101,8 @@ def test_a_failed_run_shows_the_code_of_what_it_failed_of(
 
 
 def test_a_run_whose_rollback_stopped_shows_the_code_of_its_step(home: Home) -> None:
-    undo = {"kind": "sql", "target": "select 1", "max_attempts": 1}
-    home.publish("orders", sql("a", compensate=undo), sql("b"))
+    compensation = {"kind": "sql", "target": "select 1", "max_attempts": 1}
+    home.publish("orders", sql("a", compensate=compensation), sql("b"))
     home.outcomes = [
         Succeeded(),
         Failed("no table", "unknown_resource", retryable=False),
@@ -230,7 +230,7 @@ def test_a_step_in_flight_is_running(home: Home, monkeypatch: pytest.MonkeyPatch
     assert home.show(run_id)["status"] == "succeeded"
 
 
-def test_a_lost_worker_is_told(home: Home) -> None:
+def test_a_lost_worker_is_reported(home: Home) -> None:
     home.publish()
     run_id = home.start()
     home.runs.claim(run_id, "token", START, START + 60_000)

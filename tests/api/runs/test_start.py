@@ -63,7 +63,7 @@ def test_a_start_takes_no_other_fields_and_types(home: Home, body: object, messa
     assert refused(home.call("POST", RUNS, body), "invalid_request") == message
 
 
-def test_all_faults_of_a_body_are_told(home: Home) -> None:
+def test_all_violations_of_a_body_are_reported(home: Home) -> None:
     home.publish()
     answer = home.call("POST", RUNS, {"x": 1, "test": 1})
     refused(answer, "invalid_request")

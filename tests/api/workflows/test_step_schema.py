@@ -98,7 +98,7 @@ def schemas() -> Any:
     ("union", "kinds"),
     [("Step", set(Kind)), ("FanoutChild", ACTION_KINDS), ("Compensation", ACTION_KINDS)],
 )
-def test_every_kind_is_told_by_its_name(union: str, kinds: set[Kind]) -> None:
+def test_every_kind_is_known_by_its_name(union: str, kinds: set[Kind]) -> None:
     mapping = schemas()[union]["discriminator"]["mapping"]
     assert set(mapping) == kinds
     assert [one["$ref"] for one in schemas()[union]["oneOf"]] == list(mapping.values())

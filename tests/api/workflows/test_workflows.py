@@ -80,8 +80,12 @@ def test_the_longest_name_is_taken_and_percent_encoding_is_undone(home: Home) ->
 
 
 def test_a_read_hides_secrets_and_storage_has_them_sealed(home: Home) -> None:
-    undo = {"kind": "webhook", "target": "https://pay.example.com/undo", "secret": "other-secret"}
-    home.publish("orders", {**HOOK, "compensate": undo})
+    compensation = {
+        "kind": "webhook",
+        "target": "https://pay.example.com/undo",
+        "secret": "other-secret",
+    }
+    home.publish("orders", {**HOOK, "compensate": compensation})
     answer = home.call("GET", "/workflows/orders")
     step = answer.body["steps"][0]
     assert step["secret_set"] is True
