@@ -31,7 +31,7 @@ def test_the_code_is_clean_of_lint() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-# From nothing, as on a fresh clone, mypy takes minutes: it reads all the types of CDK.
+# From nothing, as on a fresh clone, mypy takes minutes: it reads much of CDK's types.
 @pytest.mark.timeout(1_200)
 def test_the_types_are_right() -> None:
     done = run("mypy")
