@@ -143,7 +143,7 @@ def test_a_step_that_could_not_be_tried_says_why() -> None:
     journal = Journal(open=(deferred,))
     assert why(HEAD, journal) == "retrying step charge at 2023-11-14T22:13:22.000Z, attempt 1 of 5"
     assert rows(HEAD, journal)[0] == ("charge", "retrying", 0)
-    assert last_error(HEAD, journal) == "too many open files"
+    assert last_error(HEAD, journal) == ("too many open files", None)
 
 
 def test_a_run_behind_its_last_step_is_about_to_end() -> None:
@@ -170,7 +170,7 @@ def test_a_step_that_was_backing_off_when_its_run_failed_is_cancelled() -> None:
         None,
     )
     assert row.record.error == "busy"
-    assert last_error(head, journal) == "too many attempts"
+    assert last_error(head, journal) == ("too many attempts", "step_ceiling")
 
 
 def test_a_cancelled_runs_step_is_running_until_its_lease_is_over() -> None:
@@ -181,7 +181,9 @@ def test_a_cancelled_runs_step_is_running_until_its_lease_is_over() -> None:
 
 def test_the_last_error_of_a_live_run_is_that_of_its_current_step() -> None:
     retrying = Record("charge", StepStatus.RETRYING, 1, START, next_at=START + 2_000, error="busy")
-    assert last_error(HEAD, Journal(open=(retrying,))) == "busy"
-    assert last_error(HEAD, Journal()) is None
+    assert last_error(HEAD, Journal(open=(retrying,))) == ("busy", None)
+    later = Record("approve", StepStatus.RETRYING, 1, START, error="gone", code="timeout")
+    assert last_error(HEAD, Journal(open=(retrying, later))) == ("gone", "timeout")
+    assert last_error(HEAD, Journal()) == (None, None)
     cancelled = replace(HEAD, status=Status.CANCELLED)
-    assert last_error(cancelled, Journal(open=(retrying,))) is None
+    assert last_error(cancelled, Journal(open=(retrying,))) == (None, None)

@@ -22,7 +22,7 @@ from stepwell_engine.ports import Done, StepRunner, Written
 from stepwell_engine.service.projects.definitions import Workflows
 from stepwell_engine.service.runs.controls import Controls
 from stepwell_engine.service.runs.queries import Queries
-from stepwell_engine.service.runs.records import journal_of
+from stepwell_engine.service.runs.run_reader import journal_of
 from stepwell_engine.service.runs.starts import Starts
 from stepwell_engine.service.worker.advance import Advance
 from tests.model.story import Bounds, Event, History, Path, Row, Scenario

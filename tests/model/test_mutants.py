@@ -24,7 +24,7 @@ from stepwell_engine.core.declared import (
 )
 from stepwell_engine.core.run import retry
 from stepwell_engine.core.run import transitions as run_transitions
-from stepwell_engine.service.runs import children, controls, records
+from stepwell_engine.service.runs import children, controls, run_reader
 from stepwell_engine.service.worker import leased_run
 from tests.model.agreement import Disagreement, compare
 from tests.model.scenarios import scenarios
@@ -96,7 +96,7 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
         "join",
         [
             Edit(
-                records,
+                run_reader,
                 "RunReader._joined",
                 "members.append(",
                 'value == b"null" or members.append(',

@@ -3,7 +3,7 @@
 from stepwell_engine.core.declared.definition import Kind, Step
 from stepwell_engine.core.run.attempt import Attempt, Outcome, Succeeded
 from stepwell_engine.core.run.status import Status, StepStatus
-from stepwell_engine.service.runs.records import RunReader
+from stepwell_engine.service.runs.run_reader import RunReader
 from tests.service.world import World
 
 

@@ -12,7 +12,7 @@ from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.errors import Problem, Unavailable
 from stepwell_engine.ports import Commit, StepRunner, Written
 from stepwell_engine.service.runs.controls import Controls
-from stepwell_engine.service.runs.records import journal_of
+from stepwell_engine.service.runs.run_reader import journal_of
 from stepwell_engine.service.runs.starts import Starts
 from stepwell_engine.service.worker.advance import Advance
 

@@ -5,7 +5,7 @@ from stepwell_engine.core.declared.program import DeclaredProgram
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.limits import CLOCK_MARGIN, LEASE
 from stepwell_engine.ports import Clock, Runs
-from stepwell_engine.service.runs.records import RunReader, journal_of
+from stepwell_engine.service.runs.run_reader import RunReader, journal_of
 from tests.sim.checks import Checks
 from tests.sim.ledger import Ledger, joined
 from tests.sim.scheduler import Violation

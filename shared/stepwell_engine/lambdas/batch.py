@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.batch import (
 )
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from stepwell_engine.lambdas import records
+from stepwell_engine.lambdas import hints
 from stepwell_engine.ports import Clock
 from stepwell_engine.service.worker.advance import Advance
 
@@ -52,6 +52,6 @@ def advance_batch(
         budget = ends - clock.now()
         if budget <= 0:
             raise TimeoutError("no time is left to begin this one: it comes again")
-        records.advance(engine, record.body, budget, count)
+        hints.advance(engine, record.body, budget, count)
 
     return process_partial_response(event, advance, ConcurrentProcessor(threads), context)

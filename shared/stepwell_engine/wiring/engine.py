@@ -73,7 +73,7 @@ def assemble(
     capabilities: Capabilities,
     slots: LongPollSlots | None = None,
 ) -> Engine:
-    """The use cases over a home's adapters. `waits`: None lets every request wait."""
+    """The use cases over a home's adapters. `slots`: None lets every request wait."""
     workflows = Workflows(stores.versions, stores.secrets, clock)
     return Engine(
         services=Services(

@@ -1,5 +1,7 @@
 """Listing runs over the API."""
 
+from dataclasses import replace
+
 import pytest
 
 from stepwell_engine import limits
@@ -25,6 +27,17 @@ def test_a_list_shows_100_runs_unless_told_otherwise(home: Home) -> None:
     page = home.call("GET", RUNS).body
     assert len(page["items"]) == limits.MAX_PAGE
     assert len(home.call("GET", RUNS, query={"cursor": page["next_cursor"]}).body["items"]) == 1
+
+
+def test_a_run_whose_journal_is_of_a_newer_format_is_left_out(home: Home) -> None:
+    home.publish()
+    first, newer, last = (home.start() for _ in range(3))
+    head = home.runs.get(newer)
+    assert head is not None
+    journal = b"[%d,0,0,null,[],[],[]]" % (limits.FORMAT + 1)
+    home.runs._heads[newer] = replace(head, journal=journal)
+    page = home.call("GET", RUNS)
+    assert [one["id"] for one in page.body["items"]] == [last, first]
 
 
 @pytest.mark.parametrize("limit", ["0", "101", "-1", "x", "", "1_0", "+5", " 5", "5.0", "-"])

@@ -9,7 +9,7 @@ from stepwell_engine.core.run.attempt import Failed, Succeeded
 from stepwell_engine.core.run.child import ChildResult, message_of
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.ports import Refused, Written
-from stepwell_engine.service.runs.records import RunReader
+from stepwell_engine.service.runs.run_reader import RunReader
 from tests.service.families import action, call, family, nap, sleeping_child
 from tests.service.world import World, void
 

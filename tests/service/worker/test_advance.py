@@ -222,6 +222,36 @@ def test_a_run_of_a_newer_definition_format_is_put_back_untouched() -> None:
     assert head.wake_at == START + limits.LEASE
 
 
+def test_a_run_whose_journal_is_of_a_newer_format_is_put_back_untouched() -> None:
+    """Left with its lease, it would count a lost worker at each claim, and fail of that."""
+    world = two_actions()
+    newer = b"[%d,0,0,null,[],[],[]]" % (limits.FORMAT + 1)
+    head = Head("new", "demo", "orders", 1, START, wake_at=START, journal=newer)
+    assert isinstance(world.runs.create(head), Done)
+    for _ in range(limits.MAX_LOST_LEASES + 2):
+        world.clock.at = max(world.clock.at, world.head("new").ready_at)
+        world.advance.run("new", "demo", 60_000)
+    head = world.head("new")
+    assert (head.status, head.lease_token, head.lost_leases) == (Status.PENDING, None, 0)
+    assert head.journal == newer
+    assert world.attempts == []
+
+
+def test_a_cancelled_run_of_a_newer_definition_format_is_left_to_a_newer_worker() -> None:
+    world = two_actions()
+    run_id = world.start()
+    assert isinstance(world.runs.claim(run_id, "lost", START, START + 60_000), Done)
+    void(world.controls.cancel("demo", "orders", run_id))
+    before = world.head(run_id)
+
+    def newer(project: str, workflow: str, version: int) -> DeclaredProgram:
+        raise NewerFormat("version 1", 2, 1)
+
+    world.load = newer  # type: ignore[method-assign]
+    world.clock.at += 2 * limits.LEASE
+    assert world.turn(run_id) == before
+
+
 @pytest.mark.parametrize("error", [Unavailable("no answer"), StoreError("not allowed")])
 def test_a_run_whose_definition_cannot_be_read_now_is_put_back_untouched(error: StoreError) -> None:
     """Kept until its lease is over, it would wait for that, and count a worker as lost."""

@@ -42,7 +42,7 @@ def decide(
         context = DecisionContext(definition, head, left, in_flight, now)
         decision = _decide_once(context, journal)
         if decision.journal is not journal:
-            head = replace(head, lost_leases=0)  # what comes next has lost no worker yet
+            head = replace(head, lost_leases=0)  # the commit of this journal resets the count
         journal, consumed = decision.journal, consumed + decision.consumed
         absent = absent or decision.absent
         if decision.next is not None:

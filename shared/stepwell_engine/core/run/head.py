@@ -19,9 +19,10 @@ from stepwell_engine.core.values.units import (
 class Blob:
     """An immutable item beside the head: a page, a large output, an input, the body of a message.
 
-    Its name contains the lease token of its writer (but for `input`) and which write it belongs
-    to, so that neither a worker which lost its lease nor a write that comes late overwrites
-    anything; it counts only once the head refers to it.
+    Its name contains the lease token of its writer and which write it belongs to (an input is
+    called `input`, and a message's body carries the id of its delivery or of the child run), so
+    that neither a worker which lost its lease nor a write that comes late overwrites anything; it
+    counts only once the head refers to it.
     """
 
     name: str

@@ -85,7 +85,7 @@ class JournalCodec:
         return Packed(journal, data, tuple(blobs))
 
     def encode(self, journal: Journal) -> bytes:
-        """The journal's bytes with everything inline, for a write that carries no blobs."""
+        """The journal's bytes as it stands; nothing moves to a blob."""
         failure = journal.failure
         head = json.dumps(
             [
@@ -104,7 +104,7 @@ class JournalCodec:
             journal.compensating,
             journal.children_compensated,
         )
-        tail = "," + json.dumps(branching)[1:-1].replace(" ", "") if branching != _PLAIN else ""
+        tail = "," + ",".join(map(_cell, branching)) if branching != _PLAIN else ""
         rows = f"{self._rows(journal.records)},{self._rows(journal.open)}"
         return _squeeze(f"{head[:-1]},{rows}{tail}]")
 

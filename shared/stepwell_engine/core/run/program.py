@@ -32,6 +32,7 @@ class Program(Protocol):
     ) -> Decision:
         """The next instruction for a run whose lease is held.
 
+        The journal of the decision is the very one given if nothing has to be recorded first.
         `inbox` is what is not consumed yet; `in_flight` the attempts in flight with this worker.
         """
         ...

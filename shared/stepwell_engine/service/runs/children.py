@@ -17,7 +17,7 @@ from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.errors import Problem
 from stepwell_engine.ports import Clock, Delivered, Dispatcher, Done, Runs
 from stepwell_engine.service.retry_unavailable import retry_unavailable
-from stepwell_engine.service.runs.records import RunReader, journal_of, live_children
+from stepwell_engine.service.runs.run_reader import RunReader, journal_of, live_children
 
 
 class Programs(Protocol):
@@ -97,7 +97,7 @@ class Children:
                 self._stop(record.child, self._clock.now())
 
     def _stop(self, child: str, now: int) -> Head | None:
-        """Nobody waits for what it started, either."""
+        """Cancel a run with all that it started, and hint that; its head, however it ended."""
         written = retry_unavailable(
             self._clock, lambda: self._runs.cancel(child, now, cascade=True)
         )

@@ -25,7 +25,7 @@ from stepwell_engine.service.paging import (
 )
 from stepwell_engine.service.projects.definitions import Workflows
 from stepwell_engine.service.retry_unavailable import retry_unavailable
-from stepwell_engine.service.runs.records import RunReader, journal_of
+from stepwell_engine.service.runs.run_reader import RunReader, journal_of
 
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 _FIRST_PAUSE: Final = 5  # ms between two looks at a run that is waited for
@@ -129,7 +129,10 @@ class Queries:
                     return found, None
                 before = head.run_id
                 if status in (None, head.shown_status(now)):
-                    found.append(_row(head, journal_of(head), now))
+                    try:
+                        found.append(_row(head, journal_of(head), now))
+                    except NewerFormat:
+                        continue  # as a store leaves out a head of a newer format
                     if len(found) == limit:
                         return found, cursor(of, before) if count < len(heads) else None
             if len(heads) <= limit:
@@ -250,29 +253,20 @@ def _size(row: StepRow) -> int:
 
 
 def _row(head: Head, journal: Journal, now: int) -> RunRow:
-    return RunRow(
-        head,
-        head.shown_status(now),
-        journal.position,
-        last_error(head, journal),
-        _last_code(head, journal),
-    )
+    error, code = last_error(head, journal)
+    return RunRow(head, head.shown_status(now), journal.position, error, code)
 
 
-def last_error(head: Head, journal: Journal) -> str | None:
-    """What a run failed of, or what the latest attempt of a live run's current step failed of."""
+def last_error(head: Head, journal: Journal) -> tuple[str | None, str | None]:
+    """What a run failed of, or what the latest attempt of a live run failed of; and its code.
+
+    Compensating that stopped leaves the code of the step.
+    """
     if journal.failure is not None:
-        return journal.failure.message
-    opened = journal.open if head.live else ()
-    return next((record.error for record in opened if record.error), None)
-
-
-def _last_code(head: Head, journal: Journal) -> str | None:
-    """The code of what `last_error` tells. Compensating that stopped leaves that of the step."""
-    if journal.failure is not None:
-        return journal.failure.code
-    opened = journal.open if head.live else ()
-    return next((record.code for record in opened if record.error), None)
+        return journal.failure.message, journal.failure.code
+    # What was recorded last stands last.
+    opened = reversed(journal.open) if head.live else ()
+    return next(((one.error, one.code) for one in opened if one.error), (None, None))
 
 
 def _first_id(at: int | None) -> str | None:

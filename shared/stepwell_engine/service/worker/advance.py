@@ -28,8 +28,8 @@ from stepwell_engine.ports import (
 )
 from stepwell_engine.service.retry_unavailable import retry_unavailable
 from stepwell_engine.service.runs.children import Children, Programs
-from stepwell_engine.service.runs.records import codec_of, journal_of
-from stepwell_engine.service.worker.leased_run import LeasedRun, Time, Tools
+from stepwell_engine.service.runs.run_reader import codec_of, journal_of
+from stepwell_engine.service.worker.leased_run import LeasedRun, TimeBudget, Tools
 
 log = logging.getLogger(__name__)
 
@@ -62,14 +62,15 @@ class Advance:
     def run(self, run_id: RunId, project: ProjectRef, budget: Ms, *, hard: bool = False) -> None:
         """Advance one run until it parks or ends, or `budget` (ms) is used up.
 
-        An attempt begun within the budget may end after it, unless the budget is `hard`: then none
-        is begun that could, since this worker may be gone by then. (Extending the lease of a long
-        attempt, and recording its outcome, take the time that two calls of the store take.)
+        An attempt begun within the budget may end after it, and others may begin beside it, unless
+        the budget is `hard`: then none is begun that could, since this worker may be gone by then.
+        (Extending the lease of a long attempt, and recording its outcome, take the time that two
+        calls of the store take.)
         A run that has lost its worker again and again may be what ends the process, and with it the
         workers of all others: only one such run at a time goes on, so that only it is blamed.
         Raises Unavailable when the store does not answer; the hint is then worth repeating.
         """
-        time = Time(self._clock.now() + budget, hard)
+        time = TimeBudget(self._clock.now() + budget, hard)
         head = self._claim(run_id, project)
         if head is None or head.lease_token is None:
             return
@@ -84,11 +85,12 @@ class Advance:
             self._release(head, head.lease_token, limits.SUSPECT_PAUSE)
             self._dispatcher.hint(about_run(run_id, project), limits.SUSPECT_PAUSE)
 
-    def _advance_leased(self, head: Head, token: LeaseToken, time: Time) -> None:
+    def _advance_leased(self, head: Head, token: LeaseToken, time: TimeBudget) -> None:
         with closing(self._task_groups.open()) as group:
             try:
                 program = self._program(head)
-            except NewerFormat as error:
+                run = LeasedRun(self._tools, program, head, group, time)
+            except NewerFormat as error:  # of the version, or of the run's journal
                 # A newer worker will take it.
                 log.warning("run %s: %s", head.run_id, error)
                 self._release(head, token, limits.LEASE)
@@ -101,7 +103,7 @@ class Advance:
                 run = LeasedRun(self._tools, program, head, group, time)
                 run.fail(f"version {head.version} cannot be loaded: {error}")
             else:
-                LeasedRun(self._tools, program, head, group, time).go()
+                run.go()
 
     def _claim(self, run_id: RunId, project: ProjectRef) -> Head | None:
         """The head with the lease taken, or None if there is nothing to do now."""
@@ -147,6 +149,9 @@ class Advance:
         data = head.journal
         try:
             program = self._program(head)
+        except NewerFormat as error:
+            log.warning("run %s: %s", head.run_id, error)
+            return
         except (Problem, ValueError):
             log.exception("run %s: its version cannot be loaded", head.run_id)
         else:

@@ -42,7 +42,7 @@ from stepwell_engine.ports import (
 )
 from stepwell_engine.service.retry_unavailable import retry_unavailable
 from stepwell_engine.service.runs.children import Children
-from stepwell_engine.service.runs.records import codec_of
+from stepwell_engine.service.runs.run_reader import codec_of
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ CHILD_CALLS = 10 * limits.SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Time:
+class TimeBudget:
     """How long a worker may go on: until `ends` (ms since the epoch), see Advance.run."""
 
     ends: int
@@ -83,7 +83,7 @@ class LeasedRun:
     """
 
     def __init__(
-        self, tools: Tools, program: Program, head: Head, group: TaskGroup, time: Time
+        self, tools: Tools, program: Program, head: Head, group: TaskGroup, time: TimeBudget
     ) -> None:
         """`head` as the claim returned it, with this worker's token."""
         self._tools = tools
@@ -154,6 +154,7 @@ class LeasedRun:
             self._waited = False
             if head is None or head.writes != self._head.writes:
                 return self._refused(head)
+        # Nothing to wait for but this one: no thread is worth it.
         alone = len(attempts) == 1 and not self._in_flight and until is None
         for attempt in attempts:
             started = self._secure(attempt.timeout)
@@ -304,7 +305,7 @@ class LeasedRun:
     # --- refusals -----------------------------------------------------------------------------
 
     def _refused(self, head: Head | None) -> bool:
-        """Go on from the head that refused a write, if this worker still holds it."""
+        """Go on from a head that is not as this worker left it, if it still holds the lease."""
         if head is None or head.lease_token != self._token:
             return False  # the lease is lost, or a releasing write of this worker had succeeded
         if head.commit_seq != self._head.commit_seq:

@@ -21,7 +21,7 @@ def codec_of(head: Head, keys: StepKeys) -> JournalCodec:
 
 
 def journal_of(head: Head, keys: StepKeys = UNNAMED) -> Journal:
-    """The journal in a head. Without the program's keys its records have none to go by."""
+    """The journal in a head. Without the program's keys its records have only numbers."""
     return codec_of(head, keys).decode(head.journal)
 
 
