@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import NoReturn
 
@@ -23,7 +24,8 @@ PATH = os.environ["PATH"]
 
 def run(*words: str, timeout: int = 30_000, payload: object = None) -> Outcome:
     fields = {"timeout": timeout, "payload": payload}
-    return Commands({"PATH": PATH}).call(words, attempt(Kind.FUNCTION, "f", **fields))
+    with closing(Commands({"PATH": PATH})) as commands:
+        return commands.call(words, attempt(Kind.FUNCTION, "f", **fields))
 
 
 def sh(script: str, timeout: int = 30_000) -> Outcome:
@@ -61,8 +63,8 @@ def test_a_program_that_ignores_the_event_is_fine() -> None:
 def test_only_home_lang_and_path_of_the_environment_are_passed_on() -> None:
     environment = {"PATH": PATH, "HOME": "/nowhere", "LANG": "C", "AWS_SECRET_ACCESS_KEY": "x"}
     script = "import json, os; print(json.dumps(dict(os.environ)))"
-    commands = Commands(environment)
-    found = output(commands.call([sys.executable, "-c", script], attempt(Kind.FUNCTION, "f")))
+    with closing(Commands(environment)) as commands:
+        found = output(commands.call([sys.executable, "-c", script], attempt(Kind.FUNCTION, "f")))
     assert found.items() >= {"PATH": PATH, "HOME": "/nowhere", "LANG": "C"}.items()
     assert "AWS_SECRET_ACCESS_KEY" not in found
 

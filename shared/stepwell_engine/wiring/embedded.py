@@ -163,6 +163,7 @@ def _functions(
     callables = Callables(settings.functions)
     opened.callback(callables.close)
     commands = Commands(environment())
+    opened.callback(commands.close)
     calls = {"url": outside.call, "command": commands.call, "python": callables.call}
     return FunctionRunner(stores.resources, calls)
 

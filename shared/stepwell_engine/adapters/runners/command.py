@@ -6,10 +6,8 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import IO, Any, Final
-
-import psutil
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.runners.attempts import (
@@ -19,6 +17,8 @@ from stepwell_engine.adapters.runners.attempts import (
     timed_out,
     too_long,
 )
+from stepwell_engine.adapters.runners.command_family import kill_family
+from stepwell_engine.adapters.runners.command_watcher import CommandWatcher
 from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Outcome
 from stepwell_engine.core.values import jsonvalue
 
@@ -37,6 +37,11 @@ class Commands:
     def __init__(self, environment: Mapping[str, str]) -> None:
         """`environment`: that of the host, of which a program gets HOME, LANG and PATH."""
         self._environment = {name: environment[name] for name in _PASSED_ON if name in environment}
+        self._watcher = CommandWatcher()
+
+    def close(self) -> None:
+        """Let go of what runs no command; those in flight end with this process."""
+        self._watcher.close()
 
     def call(self, words: Sequence[str], attempt: Attempt) -> Outcome:
         """Run once. At the end of its time, and of the program, its process group is killed; at
@@ -47,6 +52,7 @@ class Commands:
         with ExitStack() as opened:
             try:
                 selector = opened.enter_context(selectors.DefaultSelector())
+                self._watcher.start()
                 process = subprocess.Popen(
                     words,
                     stdin=subprocess.PIPE,
@@ -59,6 +65,9 @@ class Commands:
                 reason = f"{what} cannot be started: {error.strerror or error}"
                 return Deferred(reason) if is_shortage(error) else Failed(reason)
             opened.enter_context(process)
+            # Before the event is written: should the host end first, the program gets none.
+            opened.callback(self._watcher.remove, process.pid)
+            self._watcher.add(process.pid)
             opened.callback(_kill, process)
             talk = _Talk(process, selector, jsonvalue.encode(event_of(attempt)))
             try:
@@ -151,33 +160,9 @@ class _Talk:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the whole process group: what runs on could interfere with the next attempt.
-
-    If the program still runs, its descendants outside the group are killed too.
-    """
-    family = _stopped_family(process.pid) if process.poll() is None else set()
-    # The group is empty; or, on macOS, nobody in it is still alive.
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    for member in family:
-        with suppress(psutil.Error):
-            member.kill()
+    """Kill all that is left of a command: what runs on could interfere with the next attempt."""
+    kill_family(process.pid, running=process.poll() is None)
     process.wait()
-
-
-def _stopped_family(pid: int) -> set[psutil.Process]:
-    """A program and its descendants. All are stopped, so that none can start another."""
-    family: set[psutil.Process] = set()
-    with suppress(psutil.Error, OSError):  # it has ended; the host is short of descriptors
-        program = psutil.Process(pid)
-        found = {program}
-        while found:
-            for member in found:
-                with suppress(psutil.Error):
-                    member.suspend()
-            family |= found
-            found = set(program.children(recursive=True)) - family
-    return family
 
 
 def _ended(code: int) -> str:
