@@ -9,6 +9,10 @@ from tests.model.stage import Stage, small
 from tests.model.story import History, Path, Scenario
 
 LONG = 10**12  # ms
+_NAMES = (
+    *("started", "ended", "status", "cursor", "output"),
+    *("compensation", "compensating"),
+)
 
 
 class Disagreement(AssertionError):
@@ -38,7 +42,7 @@ def budget_of(scenario: Scenario) -> int:
 def _differences(expected: History, seen: History) -> list[str]:
     found = [
         f"{name}: the model says {getattr(expected, name)!r}, the engine {getattr(seen, name)!r}"
-        for name in ("started", "ended", "status", "cursor", "output", "compensation", "undoing")
+        for name in _NAMES
         if getattr(expected, name) != getattr(seen, name)
     ]
     if not _fits(expected.last_error, seen.last_error):

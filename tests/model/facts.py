@@ -1,4 +1,4 @@
-"""What happens in a run, in words: so that a test can tell what its scenarios have reached."""
+"""What happened in a run, in words: a test checks what its scenarios have reached."""
 
 from collections.abc import Iterator, Mapping
 
@@ -9,7 +9,7 @@ def facts(runs: Mapping[Path, History]) -> Iterator[str]:
     """What happened in the runs of a scenario."""
     for path, run in runs.items():
         yield f"a run {run.status}"
-        yield f"a rollback is {run.compensation}"
+        yield f"compensation: {run.compensation}"
         yield f"depth {len(path)}"
         if path and path[-1][1] > 1:
             yield "a new child is started"
@@ -50,4 +50,4 @@ def _of_siblings(rows: Mapping[str, Row]) -> Iterator[str]:
             if row.status == "succeeded" and (row.finished or 0) > (failed.finished or 0):
                 yield "a sibling succeeds late"
                 if f"compensate:{row.key}" in rows:
-                    yield "a late success is undone"
+                    yield "a late success is compensated"

@@ -36,7 +36,7 @@ class _Cancelled(Exception):
 
 
 class _StepFailed(Exception):
-    """A step failed for good: the run fails, and is unwound."""
+    """A step failed for good: the run fails, and is compensated."""
 
     def __init__(self, row: Row) -> None:
         super().__init__(row)
@@ -44,7 +44,7 @@ class _StepFailed(Exception):
 
 
 class _Structural(Exception):
-    """The run itself is at fault: it fails, and nothing is undone."""
+    """The run itself is wrong: it fails, and nothing is compensated."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class _Run:
             workflow,
         )
         self.now = start
-        self.launch = path[-1][1] if path else 1
+        self.start_number = path[-1][1] if path else 1
         mine = [one for one in scenario.events if one.path == path and one.at >= start]
         cancels = [_Stop(one.at, one.cascade) for one in mine if one.signal is None]
         self.stop = min([*cancels, *([stop] if stop else [])], key=lambda one: one.at, default=None)
@@ -104,7 +104,7 @@ class _Run:
                 self.rows.setdefault(step["key"], Row(step["key"], step["kind"]))
         except _Cancelled:
             history.status = "cancelled"
-        if history.compensation == "compensating":  # the rollback did not come to its end
+        if history.compensation == "compensating":  # compensation did not come to its end
             history.compensation = "incomplete"
         history.ended = self.now
         for row in self.rows.values():
@@ -127,7 +127,7 @@ class _Run:
                 self.step(step)
         except _StepFailed as failed:
             self.history.last_error = failed.row.error
-            self.unwind()
+            self.compensate()
             return "failed"
         self.history.cursor = len(self.steps())
         return "succeeded"
@@ -255,8 +255,8 @@ class _Run:
         row.output = output
         row.end("succeeded", self.now)
 
-    def unwind(self) -> None:
-        """Backwards from the step before the one that failed; only what succeeded is undone."""
+    def compensate(self) -> None:
+        """Backwards from the step before the failed one; only what succeeded is compensated."""
         for top in reversed(self.steps()[: self.history.cursor]):
             todo = [
                 (f"compensate:{step['key']}", step["compensate"])
@@ -265,8 +265,8 @@ class _Run:
             ]
             if not todo:
                 continue
-            self.history.compensation, self.history.undoing = "compensating", top["key"]
-            self.rows |= {key: Row(key, undo["kind"]) for key, undo in todo}
+            self.history.compensation, self.history.compensating = "compensating", top["key"]
+            self.rows |= {key: Row(key, step["kind"]) for key, step in todo}
             try:
                 failed = self.try_all(todo)
             except _Structural:
@@ -275,38 +275,40 @@ class _Run:
             if failed is not None:
                 key = failed.key.removeprefix("compensate:")
                 text = f'compensation of step "{key}" failed, rollback stopped: {failed.error}'
-                self.history.compensation, self.history.undoing = "failed", key
+                self.history.compensation, self.history.compensating = "failed", key
                 self.history.last_error = text
                 return
         if self.history.compensation == "compensating":
-            self.history.compensation, self.history.undoing = "compensated", None
+            self.history.compensation, self.history.compensating = "compensated", None
 
     def try_all(self, todo: Sequence[tuple[str, Step]]) -> Row | None:
         """Try each, a bounded number at once, until all have succeeded or one failed for good.
 
         Once one has failed nothing new starts, and those in flight finish. The one that failed.
         """
-        flying: dict[str, tuple[int, Try]] = {}
+        in_flight: dict[str, tuple[int, Try]] = {}
         failed: Row | None = None
         steps = dict(todo)
         while True:
-            for key in [key for key, (ends, _) in flying.items() if ends <= self.now]:
+            for key in [key for key, (ends, _) in in_flight.items() if ends <= self.now]:
                 row = self.rows[key]
-                self.land(row, steps[key], flying.pop(key)[1])
+                self.complete(row, steps[key], in_flight.pop(key)[1])
                 failed = failed or (row if row.status == "failed" else None)
-            left = [key for key in steps if key not in flying and not self.is_finished(key)]
-            if not flying and (failed is not None or not left):
+            left = [key for key in steps if key not in in_flight and not self.is_finished(key)]
+            if not in_flight and (failed is not None or not left):
                 return failed
             if failed is None:
-                if left and not flying:
+                if left and not in_flight:
                     self.check_ceiling()
                 for key in left:
-                    if len(flying) < self.scenario.bounds.at_once and self.may_start(key):
-                        flying[key] = self.start(key, steps[key])
-            ends = [ends for ends, _ in flying.values()]
-            waits = [self.rows[key].due for key in left if key in self.rows and key not in flying]
+                    if len(in_flight) < self.scenario.bounds.at_once and self.may_start(key):
+                        in_flight[key] = self.start(key, steps[key])
+            ends = [ends for ends, _ in in_flight.values()]
+            waits = [
+                self.rows[key].due for key in left if key in self.rows and key not in in_flight
+            ]
             later = [at for at in waits if at > self.now and failed is None]
-            self.pass_to(min(ends + later), flying)
+            self.pass_to(min(ends + later), in_flight)
 
     def may_start(self, key: str) -> bool:
         backs_off = key in self.rows and self.rows[key].due > self.now
@@ -318,20 +320,20 @@ class _Run:
         row.started = self.now if row.started is None else row.started
         self.spent += 1
         self.history.attempts.append((self.now, key, row.attempt))
-        tried = self.scenario.script(self.workflow, self.launch, key, row.attempt)
-        if len((tried.output or "").encode()) > self.scenario.bounds.output:
-            tried = Try(tried.takes, error="*", code="output_too_large", final=True)
-        return self.now + tried.takes, tried
+        result = self.scenario.script(self.workflow, self.start_number, key, row.attempt)
+        if len((result.output or "").encode()) > self.scenario.bounds.output:
+            result = Try(result.takes, error="*", code="output_too_large", final=True)
+        return self.now + result.takes, result
 
-    def land(self, row: Row, step: Step, tried: Try) -> None:
+    def complete(self, row: Row, step: Step, result: Try) -> None:
         """An attempt ends."""
-        row.output, row.error, row.code = tried.output, tried.error, tried.code
-        if tried.error is None:
+        row.output, row.error, row.code = result.output, result.error, result.code
+        if result.error is None:
             row.end("succeeded", self.now)
-        elif tried.final or row.attempt == attempts(step):
+        elif result.final or row.attempt == attempts(step):
             row.end("failed", self.now)
         else:
-            asked = min(tried.retry_after, LONGEST_BACKOFF)
+            asked = min(result.retry_after, LONGEST_BACKOFF)
             row.status, row.due = "retrying", self.now + max(backoff(row.attempt), asked)
 
     # --- what the steps share -----------------------------------------------------------------
@@ -372,13 +374,13 @@ class _Run:
         self.check_ceiling()
         self.spent += 1
 
-    def pass_to(self, at: int, flying: Mapping[str, tuple[int, Try]] = {}) -> None:
+    def pass_to(self, at: int, in_flight: Mapping[str, tuple[int, Try]] = {}) -> None:
         """Let time pass. A cancel comes in between: what is in flight finishes, nothing follows."""
         if self.stop is not None and self.stop.at < at:
             self.now = self.stop.at
-            for key, (ends, tried) in flying.items():
+            for key, (ends, result) in in_flight.items():
                 row = self.rows[key]
-                row.output, row.error, row.code = tried.output, tried.error, tried.code
-                row.end("succeeded" if tried.error is None else "failed", ends)
+                row.output, row.error, row.code = result.output, result.error, result.code
+                row.end("succeeded" if result.error is None else "failed", ends)
             raise _Cancelled
         self.now = max(self.now, at)

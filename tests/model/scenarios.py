@@ -45,13 +45,13 @@ class Luck:
 
     def attempt(self, number: int, text: str) -> Try:
         """The `number`-th attempt, from 1; `text` makes its output or error its own."""
-        letter = self.first[number - 1] if number <= len(self.first) else self.then
+        symbol = self.first[number - 1] if number <= len(self.first) else self.then
         takes = self.takes[(number - 1) % len(self.takes)]
-        return _try(letter, takes, text)
+        return _try(symbol, takes, text)
 
 
-def _try(letter: str, takes: int, text: str) -> Try:
-    match letter:
+def _try(symbol: str, takes: int, text: str) -> Try:
+    match symbol:
         case "n":
             return Try(takes)
         case "j":
@@ -142,14 +142,16 @@ def _targets(names: Sequence[str], name: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Script:
-    """What the attempts come to: each action has its luck, which goes on from launch to launch."""
+    """What the attempts come to: each action has its luck, which spans all starts of a run."""
 
     lucks: Mapping[tuple[str, str], tuple[Luck, int]]
 
-    def __call__(self, workflow: str, launch: int, key: str, attempt: int) -> Try:
+    def __call__(self, workflow: str, start_number: int, key: str, attempt: int) -> Try:
         """See reference.Scenario."""
         luck, budget = self.lucks[workflow, key]
-        return luck.attempt((launch - 1) * budget + attempt, f"{workflow} {key} {launch} {attempt}")
+        return luck.attempt(
+            (start_number - 1) * budget + attempt, f"{workflow} {key} {start_number} {attempt}"
+        )
 
 
 class _Writer:
@@ -186,7 +188,7 @@ class _Writer:
                 body |= _seconds(self._one_of(self._theme.child_seconds))
                 body |= {"target": self._one_of(self._targets)}
                 body |= self._one_of(({}, {"payload": {"warehouse": "eu-1", "urgent": True}}))
-                return [body | self._budget() | self._undo()]
+                return [body | self._budget() | self._compensation()]
         return [self._action(body["key"])]
 
     def _key(self) -> str:
@@ -194,7 +196,7 @@ class _Writer:
         return f"s{self._keys}"
 
     def _action(self, key: str) -> dict[str, Any]:
-        return {"key": key} | self._plain_action() | self._undo()
+        return {"key": key} | self._plain_action() | self._compensation()
 
     def _plain_action(self) -> dict[str, Any]:
         kind = self._one_of(tuple(TARGETS))
@@ -204,7 +206,7 @@ class _Writer:
         budget = self._one_of((1, 2, None, 13))
         return {} if budget is None else {"max_attempts": budget}
 
-    def _undo(self) -> dict[str, Any]:
+    def _compensation(self) -> dict[str, Any]:
         wanted = self._one_of(
             (False,) * (3 - self._theme.compensated) + (True,) * self._theme.compensated
         )
@@ -218,8 +220,10 @@ def _seconds(seconds: float | None) -> dict[str, Any]:
 def actions_of(steps: Sequence[Step]) -> list[tuple[str, Step]]:
     """The actions of a definition and its compensations, by what their attempts are called."""
     flat = [step for top in steps for step in (top, *top.get("children", ()))]
-    undos = [(f"compensate:{one['key']}", one["compensate"]) for one in flat if "compensate" in one]
-    return [(one["key"], one) for one in flat if one["kind"] in ACTIONS] + undos
+    compensations = [
+        (f"compensate:{one['key']}", one["compensate"]) for one in flat if "compensate" in one
+    ]
+    return [(one["key"], one) for one in flat if one["kind"] in ACTIONS] + compensations
 
 
 # --- what users do ----------------------------------------------------------------------------
@@ -247,7 +251,7 @@ def _events(draw: Draw, theme: Theme, workflows: Mapping[str, Workflow]) -> tupl
 
 
 def _path(draw: Draw, workflows: Mapping[str, Workflow]) -> Path:
-    """A run that may be started one day."""
+    """The path of a run that may be started."""
     path: Path = ()
     name = ROOT
     while True:

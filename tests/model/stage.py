@@ -26,7 +26,7 @@ from stepwell_engine.service.runs.run_reader import journal_of
 from stepwell_engine.service.runs.starts import Starts
 from stepwell_engine.service.worker.advance import Advance
 from tests.model.story import Bounds, Event, History, Path, Row, Scenario
-from tests.model.timeline import ACT, EPOCH, WORKER, Order, TaskGroups, Timeline
+from tests.model.timeline import ATTEMPT, EPOCH, WORKER, Order, TaskGroups, Timeline
 
 PROJECT: Final = "demo"
 NO_RUN: Final[Path] = (("there is no such run", 0),)
@@ -74,7 +74,7 @@ class Stage:
         """What a reader sees of every run in the end."""
         for event in self.scenario.events:
             # A depth above all others: before whatever else happens then.
-            self.time.plan(EPOCH + event.at, (-99, ACT), partial(self._happen, event))
+            self.time.plan(EPOCH + event.at, (-99, ATTEMPT), partial(self._happen, event))
         self._starts.start(PROJECT, self.scenario.root, b"{}")
         self.time.run()
         return {path: self._seen(run_id) for run_id, path in self.paths.items()}
@@ -102,14 +102,14 @@ class Stage:
         assert attempt.idempotency_key == f"{attempt.run_id}:{attempt.step}"
         path = self.paths[attempt.run_id]
         self.attempts[attempt.run_id].append((self.time.at - EPOCH, attempt.step, attempt.number))
-        launch = path[-1][1] if path else 1
-        tried = self.scenario.script(attempt.workflow, launch, attempt.step, attempt.number)
-        assert tried.takes <= attempt.timeout
-        if tried.takes:
-            self.time.pause(self.time.at + tried.takes, (-len(path), ACT))
-        if tried.error is None:
-            return Succeeded(None if tried.output is None else tried.output.encode())
-        return Failed(tried.error, tried.code, not tried.final, tried.retry_after or None)
+        start_number = path[-1][1] if path else 1
+        result = self.scenario.script(attempt.workflow, start_number, attempt.step, attempt.number)
+        assert result.takes <= attempt.timeout
+        if result.takes:
+            self.time.pause(self.time.at + result.takes, (-len(path), ATTEMPT))
+        if result.error is None:
+            return Succeeded(None if result.output is None else result.output.encode())
+        return Failed(result.error, result.code, not result.final, result.retry_after or None)
 
     # --- workers and users --------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ class Stage:
             output=_text(detail.output),
             last_error=detail.run.last_error,
             compensation=detail.compensation.state,
-            undoing=detail.compensation.step,
+            compensating=detail.compensation.step,
             rows=[self._row(row) for row in detail.steps],
             attempts=self.attempts[run_id],
         )
@@ -193,7 +193,7 @@ class Stage:
 
 
 class NotedRuns(MemoryRuns):
-    """Notes the place of every run that is created."""
+    """Notes the path of every run that is created."""
 
     def __init__(self, stage: Stage) -> None:
         super().__init__()

@@ -59,8 +59,9 @@ class Bounds:
 class Scenario:
     """Everything that decides what becomes of a root run of `root`.
 
-    `script(workflow, launch, key, attempt)` is what an attempt comes to; `launch` is the attempt
-    of the parent's step that started the run (1 for the root). Events are in the order of time.
+    `script(workflow, start_number, key, attempt)` is what an attempt comes to; `start_number` is
+    the attempt of the parent's step that started the run (1 for the root). Events are in
+    the order of time.
     """
 
     workflows: Mapping[str, Workflow]
@@ -102,7 +103,7 @@ class History:
     output: str | None = None
     last_error: str | None = None
     compensation: str = "none"
-    undoing: str | None = None
+    compensating: str | None = None
     too_deep: bool = False
     rows: list[Row] = field(default_factory=list)
     attempts: list[tuple[int, str, int]] = field(default_factory=list)

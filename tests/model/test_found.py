@@ -11,9 +11,9 @@ LONG = 10**12  # ms
 FINAL = Try(error="no", final=True)
 
 
-def action(key: str, attempts: int = 1, undo: bool = False) -> dict[str, Any]:
+def action(key: str, attempts: int = 1, compensated: bool = False) -> dict[str, Any]:
     body = {"kind": "function", "target": "charge", "max_attempts": attempts}
-    return {"key": key, **body} | ({"compensate": body} if undo else {})
+    return {"key": key, **body} | ({"compensate": body} if compensated else {})
 
 
 def call(key: str, target: str, attempts: int = 1) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def test_a_child_that_backs_off_is_not_tried_again_once_the_run_is_cancelled() -
     }
 
 
-def test_mail_that_comes_while_a_child_backs_off_disturbs_nothing() -> None:
+def test_a_message_that_comes_while_a_child_backs_off_disturbs_nothing() -> None:
     tries = {"slow": Try(6_000, "1"), "busy#1": Try(error="busy")}
     steps = fan(action("slow"), action("busy", 2))
     run = play({"w0": steps}, tries, Event(500, (), "go"))[()]
@@ -91,10 +91,10 @@ def test_a_child_run_counts_as_an_attempt_against_the_ceiling(attempts: int, sta
     assert len(runs) == attempts
 
 
-def test_a_child_whose_rollback_stuck_after_it_went_too_deep_is_not_started_again() -> None:
+def test_a_child_whose_compensation_stuck_after_it_went_too_deep_is_not_started_again() -> None:
     workflows = {
         "w0": [call("c", "w1", 3)],
-        "w1": [action("b", undo=True), call("d", "w2")],
+        "w1": [action("b", compensated=True), call("d", "w2")],
         "w2": [action("e")],
     }
     runs = play(workflows, {"compensate:b": FINAL}, bounds=Bounds(depth=1))
@@ -104,9 +104,9 @@ def test_a_child_whose_rollback_stuck_after_it_went_too_deep_is_not_started_agai
     assert child.last_error == 'compensation of step "b" failed, rollback stopped: no'
 
 
-def test_a_rollback_that_meets_the_ceiling_stops_where_it_is() -> None:
-    steps = [action("a", undo=True), action("b", undo=True), action("c")]
+def test_a_compensation_that_meets_the_ceiling_stops_where_it_is() -> None:
+    steps = [action("a", compensated=True), action("b", compensated=True), action("c")]
     run = play({"w0": steps}, {"c": FINAL}, bounds=Bounds(attempts=4))[()]
     assert [key for _, key, _ in run.attempts] == ["a", "b", "c", "compensate:b"]
-    assert (run.status, run.compensation, run.undoing) == ("failed", "failed", "a")
+    assert (run.status, run.compensation, run.compensating) == ("failed", "failed", "a")
     assert (run.last_error or "").startswith("rollback stopped: this run has executed 4 attempts")

@@ -59,11 +59,11 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
             ),
         ),
     ),
-    "the failed step is undone too": (
+    "the failed step is compensated too": (
         "saga",
         [Edit(compensate, "compensate", "= journal.position - 1 if", "= journal.position if")],
     ),
-    "children of the fan-out that failed are not undone": (
+    "children of the fan-out that failed are not compensated": (
         "saga",
         [
             Edit(
@@ -159,7 +159,7 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
         "signals",
         [Edit(waits, "wait_for_signal", "consumed=(arrived,)", "consumed=()")],
     ),
-    "mail of a child that was given up is taken for the new one's": (
+    "the message of a child that was given up is taken for the new one's": (
         "children",
         [
             Edit(
@@ -224,7 +224,7 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
         "ceiling",
         [Edit(subworkflow, "begin_child", "journal.attempts + 1", "journal.attempts")],
     ),
-    "the ceiling unwinds the run": (
+    "the ceiling compensates the run": (
         "ceiling",
         [
             Edit(

@@ -43,15 +43,15 @@ THEMES: Final[Mapping[str, Theme]] = {
 REACHED: Final[Mapping[str, frozenset[str]]] = {
     "steps": frozenset(
         {"a run succeeded", "a run failed", "sleep succeeded", "timeout", "unknown_resource"}
-        | {"output_too_large", "the longest backoff", "a rollback is compensated"}
+        | {"output_too_large", "the longest backoff", "compensation: compensated"}
     ),
     "saga": frozenset(
-        {"a rollback is none", "a rollback is compensated", "a rollback is failed"}
-        | {"a late success is undone", "join failed", "child_failed"}
+        {"compensation: none", "compensation: compensated", "compensation: failed"}
+        | {"a late success is compensated", "join failed", "child_failed"}
     ),
     "fanout": frozenset(
         {"join succeeded", "join failed", "output_too_large", "a sibling succeeds late"}
-        | {"a child never starts", "a child backs off no more", "a late success is undone"}
+        | {"a child never starts", "a child backs off no more", "a late success is compensated"}
     ),
     "join": frozenset({"join succeeded", "output_too_large"}),
     "signals": frozenset(
@@ -59,16 +59,16 @@ REACHED: Final[Mapping[str, frozenset[str]]] = {
     ),
     "children": frozenset(
         {"a new child is started", "timeout", "depth 5", "depth_exceeded", "child_failed"}
-        | {"unknown_resource", "subworkflow succeeded", "a run cancelled", "a rollback is failed"}
+        | {"unknown_resource", "subworkflow succeeded", "a run cancelled", "compensation: failed"}
     ),
     "cancel": frozenset(
         {"a run cancelled", "join cancelled", "sleep cancelled", "wait_for_signal cancelled"}
-        | {"a child never starts", "a child backs off no more", "a rollback is incomplete"}
+        | {"a child never starts", "a child backs off no more", "compensation: incomplete"}
         | {"a cancel while a step backs off"}
     ),
     "family": frozenset(
         {"child_cancelled", "a child outlives its parent", "a child is cancelled with its parent"}
         | {"a new child is started", "subworkflow cancelled", "a signal that was waited for"}
     ),
-    "ceiling": frozenset({"a run failed", "a run succeeded", "a rollback is failed"}),
+    "ceiling": frozenset({"a run failed", "a run succeeded", "compensation: failed"}),
 }

@@ -1,9 +1,9 @@
 """Simulated time with as many workers as there are runs to advance.
 
-A worker, and each act that it has in flight, is a greenlet. It goes on until it waits for time;
-then whoever is next in time has its turn. At one and the same time deeper runs come first, and
-acts that end come before the worker that waits for them: so a child that ends at the very moment
-at which its parent gives it up has ended in time.
+Each worker and each attempt in flight is a greenlet. It runs until it waits for time; then the one
+that is next in time runs. At the same time deeper runs come first, and attempts that end come
+before the worker that waits for them: so a child that ends at the very moment at which its parent
+gives it up has ended in time.
 """
 
 import heapq
@@ -14,7 +14,7 @@ from typing import Any
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]  # it ships no types
 
 EPOCH = 1_700_000_000_000
-ACT, WORKER = 0, 1  # whose turn comes first at the same time and depth
+ATTEMPT, WORKER = 0, 1  # which comes first at the same time and depth
 MOST_TURNS = 10_000
 
 Order = tuple[int, int]
@@ -29,7 +29,7 @@ class Timeline:
 
     def __init__(self) -> None:
         self.at = EPOCH
-        self.order: Order = (0, WORKER)  # of whose turn it is
+        self.order: Order = (0, WORKER)  # of what runs now
         self._hub = getcurrent()
         self._turns: list[tuple[int, Order, int, Callable[[], object]]] = []
         self._made = 0
@@ -71,7 +71,7 @@ class Timeline:
 
 
 class TaskGroup:
-    """The Crew port on greenlets."""
+    """The TaskGroup port on greenlets."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -82,11 +82,11 @@ class TaskGroup:
 
     def start(self, task: Callable[[], None]) -> None:
         """Begin a task beside those that run."""
-        order = (self._depth, ACT)
+        order = (self._depth, ATTEMPT)
         self._timeline.spawn(self._timeline.at, order, partial(self._run, task))
 
     def wait(self, ms: int | None) -> None:
-        """Until a task has ended that no wait has told of yet, at most `ms`."""
+        """Until a task has ended that no wait has reported yet, at most `ms`."""
         if not self._ended:
             self._wake = partial(self._resume, self._waits, getcurrent())
             if ms is not None:
@@ -114,11 +114,11 @@ class TaskGroup:
 
 
 class TaskGroups:
-    """The Crews port."""
+    """The TaskGroups port."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
 
     def open(self) -> TaskGroup:
-        """A crew of the worker whose turn it is."""
+        """A group of the worker that runs now."""
         return TaskGroup(self._timeline)

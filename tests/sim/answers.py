@@ -1,4 +1,4 @@
-"""What callers were told is true: properties 6, 8 and 10."""
+"""What was answered to callers is true: properties 6, 8 and 10."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from tests.sim.scheduler import Violation
 
 
 class Answers:
-    """Remembers them. `keys` are the idempotency keys of runs, by workflow and key."""
+    """Remembers the answers. `keys` are the idempotency keys of runs, by workflow and key."""
 
     def __init__(self, ledgers: Mapping[str, Ledger], keys: Mapping[tuple[str, str], str]) -> None:
         self._ledgers = ledgers
@@ -18,7 +18,7 @@ class Answers:
         self._creators: set[str] = set()
 
     def started(self, head: Head, created: bool, key: str | None) -> None:
-        """A caller was told of a run."""
+        """A start was answered with a run."""
         if head.run_id not in self._ledgers:
             raise Violation(8, f"{head.run_id} was answered and does not exist")
         if key is not None and self._keys.get((head.workflow, key)) != head.run_id:
@@ -29,7 +29,7 @@ class Answers:
             self._creators.add(head.run_id)
 
     def cancelled(self, run_id: str, cascade: bool) -> None:
-        """A caller was told that its cancel arrived."""
+        """A cancel was answered."""
         ledger = self._ledgers[run_id]
         if ledger.head.status is not Status.CANCELLED:
             raise Violation(10, f"cancelled was answered, the run is {ledger.head.status}")
@@ -37,7 +37,7 @@ class Answers:
             raise Violation(10, f"{run_id} was answered to be cancelled with its children")
 
     def signalled(self, sent: Signal) -> None:
-        """A caller was told that its signal arrived; a repeated key is the same signal."""
+        """A signal was answered; a repeated key is the same signal."""
         ledger = self._ledgers[sent.run_id]
         if sent.id not in ledger.accepted:
             raise Violation(6, f"signal {sent.id} was answered and never stored")

@@ -1,4 +1,4 @@
-"""Users of the API: they start runs, cancel them, send signals; some watch the run to do so."""
+"""Callers of the API start runs, cancel them and send signals; some react to what a run does."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -28,7 +28,7 @@ _KEYS = 3  # idempotency keys of the signals of a run
 _SOON = 40  # ms
 _THE_NEXT_ATTEMPT = 5_000  # ms
 _BEFORE_THE_NEXT = 50_000  # ms
-_NO_WRITES = ("crash", "page", "launch")
+_NO_WRITES = ("crash", "page", "child start")
 
 
 class ApiHost(Protocol):
@@ -80,7 +80,7 @@ class Callers:
     # --- reactions ----------------------------------------------------------------------------
 
     def react(self, what: str, run_id: str) -> None:
-        """A head was written, a page will be, or a worker died: somebody may do something now."""
+        """A head was written, a page will be, or a worker died: a caller may react."""
         ledger = self._links.checks.ledgers[run_id]
         slot = self._slots[ledger.head.workflow]
         parked = what == "commit" and ledger.head.live and ledger.head.lease_token is None
@@ -110,17 +110,17 @@ class Callers:
             or (how == "called" and called)
         ):
             self._cancel_soon(ledger, _BEFORE_THE_NEXT if what == "crash" else 0)
-        if how == "crowd" and what == "commit" and ledger.airborne:
+        if how == "crowd" and what == "commit" and ledger.unrecorded:
             self._cancel_soon(ledger, _until_the_next(ledger, self._links.scheduler.now))
 
     def attempt_started(self, attempt: Attempt, lasts: int) -> None:
-        """An act began: somebody may cancel its run in the middle."""
+        """An attempt began: a caller may cancel its run in the middle."""
         ledger = self._links.checks.ledgers[attempt.run_id]
         slot = self._slots[ledger.head.workflow]
         compensates = ledger.compensates(attempt.step)
         key = (attempt.run_id, compensates)
         number = self._attempts[key] = self._attempts.get(key, -1) + 1
-        if slot.cancel == ("undo" if compensates else "act", number):
+        if slot.cancel == ("compensation" if compensates else "attempt", number):
             pause = _THE_NEXT_ATTEMPT if compensates else 0
             self._cancel_soon(ledger, int((lasts + pause) * self._random()))
 
@@ -137,7 +137,7 @@ class Callers:
             self._spawn("signal", body, self._around(opened.next_at))
 
     def _child_is_late(self, ledger: Ledger, slot: Slot) -> None:
-        """Somebody cancels the child about when its parent gives it up."""
+        """A caller cancels the child about when its parent gives it up."""
         step = ledger.step
         opened = ledger.journal.opened(step.key) if step is not None else None
         if opened is None or opened.status is not StepStatus.WAITING:

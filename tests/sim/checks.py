@@ -1,4 +1,4 @@
-"""The properties of DESIGN.md section 3, checked at every write of a head and at every act."""
+"""The properties of DESIGN.md section 3, checked at every head write and at every attempt."""
 
 from collections.abc import Callable, Iterable
 
@@ -11,21 +11,21 @@ from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.limits import CHILDREN_AT_ONCE, CLOCK_MARGIN, LEASE, MAX_LOST_LEASES
 from stepwell_engine.ports import KEEP, Commit
+from tests.sim.compensation import check_compensation
 from tests.sim.families import Families
 from tests.sim.ledger import (
     SKEW,
     Execution,
     InHand,
     Ledger,
+    due_actions,
     read_records,
     ready_from,
     refer,
-    told_in_flight,
-    turn,
+    reported_in_flight,
 )
 from tests.sim.messages import check_inbox, check_parked
 from tests.sim.outcomes import Look, check_finished, check_open
-from tests.sim.rollback import check_compensation
 from tests.sim.scheduler import Violation
 from tests.sim.workload import Slot
 
@@ -99,8 +99,8 @@ class Checks:
         self._held(old, token)
         if not old.live:
             raise Violation(10, f"the lease of a run that is {old.status} was extended")
-        if any(one.ends_by > new.lease_expires_at for one in ledger.airborne if not one.over):
-            raise Violation(4, f"the lease of {token} ends now before its act must")
+        if any(one.ends_by > new.lease_expires_at for one in ledger.unrecorded if not one.over):
+            raise Violation(4, f"the lease of {token} ends now before its attempt must")
         ledger.moved_at = self._clock()
         self._rests(ledger, new)
 
@@ -138,15 +138,15 @@ class Checks:
         self._rests(ledger, new)
 
     def delivered(self, old: Head, new: Head, message_id: str) -> None:
-        """Somebody put mail."""
+        """A message was put into the inbox."""
         ledger = self.ledgers[new.run_id]
         message = new.inbox[message_id]
         if not old.live:
-            raise Violation(10, f"mail was put into a run that is {old.status}")
+            raise Violation(10, f"a message was put into a run that is {old.status}")
         if message.blob is not None:
             self._refer(ledger, message.blob)
-        if message.kind == "child":  # may be told again once it was read
-            self.families.told(message, message_id)
+        if message.kind == "child":  # may come again once it was read
+            self.families.notified(message, message_id)
         elif message_id in ledger.accepted:
             raise Violation(6, f"signal {message_id} was put there twice")
         now = self._clock()
@@ -180,10 +180,10 @@ class Checks:
         self._rests(ledger, new)
 
     def mark_notified(self, new: Head) -> None:
-        """A run's parent was told of its end."""
+        """The parent of a run was notified of its end."""
         ledger = self.ledgers[new.run_id]
         self.families.mark_notified(new)
-        self.prompt(ledger.ended_at, f"the news of {new.run_id}")
+        self.prompt(ledger.ended_at, f"the notification of {new.run_id}")
         self._rests(ledger, new)
 
     def blob_put(self, run_id: str, blob: Blob) -> None:
@@ -207,12 +207,12 @@ class Checks:
             raise Violation(4, f"{token} wrote, but the lease is {old.lease_token}'s")
 
     def _lose(self, ledger: Ledger, token: str) -> None:
-        if any(not one.over for one in ledger.airborne):
-            raise Violation(4, f"the lease of {token} was taken in the middle of its act")
+        if any(not one.over for one in ledger.unrecorded):
+            raise Violation(4, f"the lease of {token} was taken in the middle of its attempt")
         if self._calm:
             raise Violation(4, f"the lease of {token} was lost in a calm world")
         ledger.lost.add(token)
-        ledger.airborne = [one for one in ledger.airborne if one.token != token]
+        ledger.unrecorded = [one for one in ledger.unrecorded if one.token != token]
 
     def _journal(
         self, ledger: Ledger, old: Head, new: Head, meant: Iterable[Blob], hand: InHand
@@ -233,7 +233,7 @@ class Checks:
             self._attempts(ledger.journal, journal, len(known) + child_starts)
         if left := [one for one in known if not one.recorded]:
             raise Violation(5, f"a write leaves out what was done: {left}")
-        ledger.airborne = [one for one in ledger.airborne if not one.recorded]
+        ledger.unrecorded = [one for one in ledger.unrecorded if not one.recorded]
         self._siblings(fresh, hand, ledger)
         passed = self._moved(ledger, journal, fresh, old, new)
         check_inbox(ledger, journal, old, new, passed, self.prompt)
@@ -314,32 +314,32 @@ class Checks:
         if wake_at > latest + CLOCK_MARGIN:
             raise Violation(3, f"wake_at comes {wake_at - latest} ms too late")
 
-    # --- acts ---------------------------------------------------------------------------------
+    # --- attempts ---------------------------------------------------------------------------------
 
     def attempt_starts(self, attempt: Attempt, token: str) -> Execution:
-        """A performer is asked to act. Properties 2, 4, 5, 9, 10."""
+        """A step runner is asked to run an attempt. Properties 2, 4, 5, 9, 10."""
         ledger = self.ledgers[attempt.run_id]
         now = self._clock()
         key = attempt.step
         self._may_start(ledger, attempt, token)
-        if key not in turn(ledger):
+        if key not in due_actions(ledger):
             number = 9 if ledger.compensates(key) else 2
-            raise Violation(number, f"{attempt.step} starts, {turn(ledger)} could")
+            raise Violation(number, f"{attempt.step} starts, {due_actions(ledger)} could")
         begun = opened.attempt if (opened := ledger.journal.opened(key)) else 0
         if attempt.number != begun + 1 or (token, key, attempt.number) in ledger.attempts:
             raise Violation(5, f"attempt {attempt.number} of {attempt.step}, {begun} are recorded")
         if opened is not None and now + SKEW < (opened.next_at or 0):
-            raise Violation(5, f"{attempt.step} acts before its pause is over")
+            raise Violation(5, f"{attempt.step} starts before its pause is over")
         if ledger.losses >= MAX_LOST_LEASES:
-            raise Violation(5, f"{attempt.step} acts after {ledger.losses} lost workers")
+            raise Violation(5, f"{attempt.step} starts after {ledger.losses} lost workers")
         ledger.attempts.add((token, key, attempt.number))
         ends = now + attempt.timeout
         execution = Execution(key, attempt.number, token, ends)
         ledger.executions.append(execution)
-        ledger.airborne.append(execution)
-        told, in_flight = told_in_flight(ledger, now + SKEW), ledger.in_flight(token)
-        if ledger.head.live and not in_flight <= told:
-            raise Violation(2, f"{in_flight} are in flight, a reader is told {told}")
+        ledger.unrecorded.append(execution)
+        reported, in_flight = reported_in_flight(ledger, now + SKEW), ledger.in_flight(token)
+        if ledger.head.live and not in_flight <= reported:
+            raise Violation(2, f"{in_flight} are in flight, a reader sees {reported}")
         return execution
 
     def begins(self, run_id: str, token: str) -> None:
@@ -347,47 +347,45 @@ class Checks:
         ledger = self.ledgers[run_id]
         known = ledger.in_hand(token).known
         if known:
-            raise Violation(5, f"{token} begins another act before {known[0]} is recorded")
+            raise Violation(5, f"{token} begins another attempt before {known[0]} is recorded")
         if ledger.cancelled_at is not None and ledger.cancelled_at < ledger.looked_at:
-            raise Violation(10, f"{token} begins an act, though it could know of the cancel")
+            raise Violation(10, f"{token} begins an attempt, though it could know of the cancel")
 
     def _may_start(self, ledger: Ledger, attempt: Attempt, token: str) -> None:
         """With this lease, now, beside what is in flight. Properties 4 and 10."""
         head, now = ledger.head, self._clock()
         if head.lease_token != token:
-            raise Violation(4, f"{token} acts, but the lease is {head.lease_token}'s")
+            raise Violation(4, f"{token} starts an attempt, but the lease is {head.lease_token}'s")
         if now + attempt.timeout > head.lease_expires_at:
-            raise Violation(
-                4,
-                f"an act of {attempt.timeout} ms, the lease ends in {head.lease_expires_at - now}",
-            )
-        if any(one.token != token and not one.over for one in ledger.airborne):
-            raise Violation(4, f"{token} acts in the middle of another worker's act")
+            left = head.lease_expires_at - now
+            raise Violation(4, f"an attempt of {attempt.timeout} ms, the lease ends in {left}")
+        if any(one.token != token and not one.over for one in ledger.unrecorded):
+            raise Violation(4, f"{token} starts an attempt beside another worker's")
         hand = ledger.in_hand(token)
         if len(hand.in_flight) >= CHILDREN_AT_ONCE:
-            raise Violation(4, f"{attempt.step} acts beside {len(hand.in_flight)} others")
+            raise Violation(4, f"{attempt.step} starts beside {len(hand.in_flight)} others")
         if not head.live and head.status is not Status.CANCELLED:
-            raise Violation(10, f"an act of a run that is {head.status}")
+            raise Violation(10, f"an attempt of a run that is {head.status}")
 
     def attempt_ended(self, run_id: str, execution: Execution, outcome: Outcome | None) -> None:
-        """The performer answered, or its process died (None)."""
+        """The step runner answered, or its process died (None)."""
         execution.over, execution.ended_at = True, self._clock()
         execution.outcome = outcome
         if outcome is None:
-            self.ledgers[run_id].airborne.remove(execution)
+            self.ledgers[run_id].unrecorded.remove(execution)
 
     def attempt_completed(self, run_id: str, execution: Execution, alone: bool) -> None:
-        """The worker has the outcome, if it did the act itself; else its crew has."""
+        """The worker has the outcome, if it ran the attempt itself; else its task group has."""
         execution.completed = True
         if alone:
             self.ledgers[run_id].take(execution)
             self.ledgers[run_id].looked_at = self._clock()
 
     def waited(self, run_id: str, token: str) -> None:
-        """A worker has waited for its crew, and takes what has landed."""
+        """A worker has waited for its task group, and takes what has completed."""
         ledger = self.ledgers[run_id]
         ledger.looked_at = self._clock()
-        for one in ledger.airborne:
+        for one in ledger.unrecorded:
             if one.token == token and one.completed:
                 ledger.take(one)
 

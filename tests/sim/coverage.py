@@ -1,4 +1,4 @@
-"""Where the workers, the callers and the tick were made to crash."""
+"""Counts where workers, callers and the tick crashed."""
 
 from collections import Counter
 from typing import Literal
@@ -7,27 +7,27 @@ from stepwell_engine.core.declared.definition import Kind
 from tests.sim.definitions import ACTIONS, KINDS, WAITS
 
 When = Literal["before", "after"]
-# A worker's calls at a step; only actions are performed, or outlast the lease.
+# A worker's calls at a step; only actions have attempts, or outlast the lease.
 _ANYWHERE = ("claim", "commit", "close", "sleep")
 _STEPPING = (*_ANYWHERE, "blob", "hint")
-_ACTING = (*_STEPPING, "extend", "perform")
+_ATTEMPTING = (*_STEPPING, "extend", "run")
 _CALLING = (*_STEPPING, "extend", "create", "cancel")
-_OWING = ("claim", "read", "blob", "deliver", "hint", "mark_notified", "sleep")
+_NOTIFYING = ("claim", "read", "blob", "deliver", "hint", "mark_notified", "sleep")
 # Calls of callers and of the tick, whatever the run's step.
 _OTHERS = ("by_key", "get", "blob", "create", "deliver", "cancel", "due", "hint", "sleep")
 ANY = "any"
-UNDO = "undo"  # a run that is being unwound
-DEBT = "debt"  # a child that has ended and has to tell its parent
+COMPENSATION = "compensation"  # a run that is being compensated
+NOTIFICATION = "notification"  # a child that has ended; its parent is not notified yet
 ENOUGH = 5_000  # seeds: from so many on, a combination that was never hit is an error
 
 _POINTS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(ACTIONS, _ACTING),
+    **dict.fromkeys(ACTIONS, _ATTEMPTING),
     **dict.fromkeys(WAITS, _STEPPING),
     Kind.FANOUT: _ANYWHERE,  # the first step of its run: it is passed with what was before it
-    Kind.JOIN: (*_ACTING, "get"),  # the children are performed by the tasks of a crew
+    Kind.JOIN: (*_ATTEMPTING, "get"),  # the tasks of a group run the attempts of the children
     Kind.SUBWORKFLOW: _CALLING,
-    UNDO: (*_ACTING, "get"),
-    DEBT: _OWING,
+    COMPENSATION: (*_ATTEMPTING, "get"),
+    NOTIFICATION: _NOTIFYING,
     ANY: _OTHERS,
 }
 

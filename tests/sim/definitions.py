@@ -13,7 +13,7 @@ PROJECT = "demo"
 ACTIONS = tuple(sorted(ACTION_KINDS))
 WAITS = (Kind.SLEEP, Kind.WAIT_FOR_SIGNAL)
 KINDS = (*ACTIONS, *WAITS, Kind.FANOUT, Kind.JOIN, Kind.SUBWORKFLOW)
-SIGNALS = ("approved", "paid", "succeeded")  # the last as a child's news is called
+SIGNALS = ("approved", "paid", "succeeded")  # the last is also a status of a child run
 MISSING = "nowhere"  # a workflow that does not exist
 T = TypeVar("T")
 
@@ -23,9 +23,9 @@ class Style(StrEnum):
 
     PLAIN = "plain"  # a few actions
     MIXED = "mixed"  # everything
-    WIDE = "wide"  # a fan-out, and what is undone with it
+    WIDE = "wide"  # a fan-out and its compensations
     PARENT = "parent"  # sub-workflows
-    SLOW = "slow"  # acts that outlast the lease
+    SLOW = "slow"  # attempts that outlast the lease
     LONG = "long"  # so many steps that pages are written
     LAZY = "lazy"  # one wait after the other, for signals that are there already
 
@@ -114,7 +114,7 @@ class Drawing:
         if kind in ACTION_KINDS:
             return self._action(kind)
         fields: dict[str, Any] = {}
-        undo = None
+        compensation = None
         ordinal = self._next()
         if kind is Kind.SLEEP:
             fields = {"sleep_for": self._one(self._times.sleeps)}
@@ -128,8 +128,8 @@ class Drawing:
                 "max_attempts": self._one((1, 1, 2, 2, 3)),
                 "payload": self._one((None, {"a": 1}, "x" * 300)),
             }
-            undo = self._compensation(ordinal)
-        return Step(ordinal, f"step-{ordinal}", kind, compensate=undo, **fields)
+            compensation = self._compensation(ordinal)
+        return Step(ordinal, f"step-{ordinal}", kind, compensate=compensation, **fields)
 
     def _action(self, kind: Kind) -> Step:
         ordinal = self._next()

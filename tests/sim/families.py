@@ -1,4 +1,4 @@
-"""What must hold between a parent and its children: properties 3, 9 and 10."""
+"""The rules between a parent and its children: properties 3, 9 and 10."""
 
 from collections.abc import Callable, Mapping
 
@@ -48,16 +48,16 @@ class Families:
         parent.children[head.run_id] = record.key, record.attempt
 
     def ended(self, new: Head) -> None:
-        """A child, or what cascades, ended: from this very write on it owes."""
+        """A child or a cascading run ended: this very write makes a notification pending."""
         if new.parent is None and not new.cascade:
             return
         if not new.notify_pending:
-            raise Violation(3, f"{new.run_id} ended, and owes nobody the news")
+            raise Violation(3, f"{new.run_id} ended, and no notification is pending")
         if new.wake_at is None or new.wake_at > self._clock() + CLOCK_MARGIN:
-            raise Violation(3, f"{new.run_id} owes, and nobody will look at it soon")
+            raise Violation(3, f"{new.run_id} has to notify, and nobody will look at it soon")
 
     def mark_notified(self, head: Head) -> None:
-        """A debt was struck off: the parent knows, or need not."""
+        """No notification is pending any more: the parent has it, or needs none."""
         if head.cascade:
             ledger = self._ledgers[head.run_id]
             ledger.cascaded_at = ledger.cascaded_at or self._clock()
@@ -65,14 +65,14 @@ class Families:
             return
         parent = self._ledgers[head.parent]
         if parent.head.live and head.run_id not in parent.accepted:
-            raise Violation(3, f"the debt of {head.run_id} is struck off, its parent knows nothing")
+            raise Violation(3, f"{head.run_id} is marked, its parent was not notified")
 
-    def told(self, message: InboxMessage, run_id: str) -> None:
-        """A parent was told of a child's end."""
+    def notified(self, message: InboxMessage, run_id: str) -> None:
+        """A parent was notified of a child's end."""
         child = self._ledgers[run_id].head
         result = result_of(message)
         if child.live or (result.status, result.ended_at) != (child.status, child.ended_at):
-            raise Violation(9, f"{run_id} is {child.status}, its parent was told {result}")
+            raise Violation(9, f"{run_id} is {child.status}, its parent was notified of {result}")
 
     # --- the step that called -----------------------------------------------------------------
 
@@ -153,7 +153,7 @@ class Families:
                 raise Violation(9, f"an attempt failed with its child {child}, which is {status}")
 
     def _cancelled(self, child: Ledger, old: Record) -> str:
-        """Given up when its time was over: a timeout; cancelled before: by somebody."""
+        """The code of a cancelled child: a timeout if its time was over, else `child_cancelled`."""
         if child.canceller == child.head.parent:
             if self._clock() + SKEW < (old.next_at or 0):
                 raise Violation(9, f"{old} was given up before its time was over")

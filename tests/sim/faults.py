@@ -5,7 +5,7 @@ from enum import Enum
 from random import Random
 
 from stepwell_engine.core.declared.definition import Kind
-from tests.sim.coverage import ANY, DEBT, UNDO
+from tests.sim.coverage import ANY, COMPENSATION, NOTIFICATION
 
 
 class Fate(Enum):
@@ -26,7 +26,7 @@ _WORKERS = {"blob": 0.1, "commit": 0.02, "extend": 0.15, "close": 0.8, "sleep": 
 _PARKING = {**_WORKERS, "blob": 0.85, "claim": 0.2, "commit": 0.15, "sleep": 0.2}
 _CALLING = {**_PARKING, "blob": 0.2, "create": 0.1, "cancel": 0.3, "extend": 0.9}
 _CROWD = {**_WORKERS, "get": 0.05}
-_OWING = {
+_NOTIFYING = {
     "claim": 0.05,
     "read": 0.1,
     "blob": 0.2,
@@ -37,8 +37,8 @@ _OWING = {
 _OTHERS = {"cancel": 0.02, "sleep": 0.02}
 _MORE = {
     ANY: _OTHERS,
-    DEBT: {**_OWING, "sleep": 0.1},
-    UNDO: {**_CROWD, "get": 0.9},
+    NOTIFICATION: {**_NOTIFYING, "sleep": 0.1},
+    COMPENSATION: {**_CROWD, "get": 0.9},
     Kind.FANOUT: _PARKING,
     Kind.JOIN: _CROWD,
     Kind.SLEEP: _PARKING,
@@ -46,7 +46,7 @@ _MORE = {
     Kind.WAIT_FOR_SIGNAL: _PARKING,
 }
 # Calls that always answer.
-_SURE = frozenset({"sleep", "hint", "perform"})
+_SURE = frozenset({"sleep", "hint", "run"})
 _UNANSWERED = frozenset({Fate.LOST_CALL, Fate.LOST_ANSWER, Fate.GHOST})
 _CRASHES = (Fate.CRASH_BEFORE, Fate.CRASH_AFTER)
 _ALMOST_NEVER, _OFTEN = 0.002, 0.06  # of a call
@@ -54,7 +54,7 @@ _ALMOST_NEVER, _OFTEN = 0.002, 0.06  # of a call
 
 @dataclass(frozen=True)
 class Profile:
-    """Probabilities of a seed. Of each call: `fates`; of each hint, act, page entry, tick …
+    """Probabilities of a seed. Of each call: `fates`; of each hint, attempt, page entry, tick …
 
     `ends` is when faults stop, in ms after the start; a calm seed has none at all.
     """

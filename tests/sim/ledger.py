@@ -1,4 +1,4 @@
-"""What is known to be true about a run, independent of its head."""
+"""The truth about a run, kept beside its head."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class InHand:
-    """What a worker has in hand as it makes a write: acts that it waits for, outcomes it knows."""
+    """What a worker has in hand at a write: attempts in flight, and outcomes that it knows."""
 
     in_flight: tuple[Execution, ...]
     known: tuple[Execution, ...]
@@ -52,9 +52,9 @@ class Ledger:
     """A run as the simulator knows it. Times are true times.
 
     `records` are all finished steps, those on pages included; `referred` the blobs that the head
-    has come to refer to; `airborne` the executions that may still be recorded; `put_off` the last
-    of each step that did not happen; `lost` the leases that others took or closed; `losses` how
-    many in a row; `accepted` when each mail came first; `children` every run that a step of it
+    has come to refer to; `unrecorded` the executions that may still be recorded; `deferred` the
+    last deferred one of each step; `lost` the leases that others took or closed; `losses` how many
+    in a row; `accepted` when each message came first; `children` every run that a step of it
     started, with the step and its attempt. `moved_at` is when a worker last wrote, `settled_at`
     when one last claimed, committed or closed, `moved_on_at` when the position last changed,
     `ready_since` when the run could be claimed, whatever its head says; `looked_at` when the
@@ -70,7 +70,7 @@ class Ledger:
     paged: tuple[Record, ...] = ()
     referred: dict[str, bytes] = field(default_factory=dict)
     executions: list[Execution] = field(default_factory=list)
-    airborne: list[Execution] = field(default_factory=list)
+    unrecorded: list[Execution] = field(default_factory=list)
     attempts: set[tuple[str, StepKey, int]] = field(default_factory=set)
     deferred: dict[StepKey, Execution] = field(default_factory=dict)
     consumed: set[str] = field(default_factory=set)
@@ -99,11 +99,11 @@ class Ledger:
 
     @property
     def kind(self) -> str:
-        """What the run is at: a kind of step, or `undo`, `debt`, `end`."""
+        """What the run is at: a kind of step, `compensation`, `notification` or `end`."""
         if self.head.notify_pending:
-            return "debt"
+            return "notification"
         if self.journal.failure is not None:
-            return "undo"
+            return "compensation"
         step = self.step
         return "end" if step is None else step.kind.value
 
@@ -140,17 +140,17 @@ class Ledger:
         return self.status(key) is StepStatus.SUCCEEDED
 
     def take(self, execution: Execution) -> None:
-        """The worker knows the outcome now. What did not happen need not be recorded."""
+        """The worker knows the outcome now. A deferred attempt need not be recorded."""
         execution.seen = True
         if isinstance(execution.outcome, Deferred):
             execution.recorded = True
-            self.airborne = [one for one in self.airborne if one is not execution]
+            self.unrecorded = [one for one in self.unrecorded if one is not execution]
             self.attempts.discard((execution.token, execution.key, execution.attempt))
             self.deferred[execution.key] = execution
 
     def in_hand(self, token: str) -> InHand:
         """What the holder of a lease has in hand now."""
-        mine = [one for one in self.airborne if one.token == token]
+        mine = [one for one in self.unrecorded if one.token == token]
         return InHand(
             in_flight=tuple(one for one in mine if not one.seen),
             known=tuple(one for one in mine if one.seen),
@@ -158,11 +158,11 @@ class Ledger:
 
     def in_flight(self, token: str) -> set[StepKey]:
         """What the holder of a lease has begun and not recorded."""
-        return {one.key for one in self.airborne if one.token == token}
+        return {one.key for one in self.unrecorded if one.token == token}
 
 
-def told_in_flight(ledger: Ledger, now: int) -> set[StepKey]:
-    """What somebody who reads the run is told to be in flight."""
+def reported_in_flight(ledger: Ledger, now: int) -> set[StepKey]:
+    """The actions that a reader of the run sees in flight."""
     records = ledger.records | {one.key: one for one in ledger.journal.open}
     run = Progress(ledger.definition, ledger.head, ledger.journal, records, now)
     return {one.key for one in run.due()}
@@ -180,8 +180,8 @@ def outstanding(ledger: Ledger, index: int) -> list[StepKey]:
     ]
 
 
-def turn(ledger: Ledger) -> list[StepKey]:
-    """The actions that are the run's turn now: a step, a join's children, compensations."""
+def due_actions(ledger: Ledger) -> list[StepKey]:
+    """The actions that may start now: a step, the children of a join, or compensations."""
     journal, steps = ledger.journal, ledger.definition.steps
     if journal.failure is not None:
         failed = (one for one in ledger.records.values() if one.status is StepStatus.FAILED)
@@ -203,8 +203,8 @@ def turn(ledger: Ledger) -> list[StepKey]:
 
 
 def ready_from(ledger: Ledger, now: int) -> int:
-    """When a run that was just let go can move again, if nobody sends it anything."""
-    keys = turn(ledger)
+    """When a run that was just released can move again, if no message comes."""
+    keys = due_actions(ledger)
     step = ledger.step
     if not keys and step is not None and ledger.journal.failure is None:
         keys = [step.key]

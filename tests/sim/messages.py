@@ -24,7 +24,7 @@ def check_inbox(
 ) -> None:
     """Every wait that ended took the oldest signal of its name; no other signal went.
 
-    A child's news goes once nobody waits for that child any more. `ledger` has the new records
+    A child's message goes once nobody waits for that child any more. `ledger` has the new records
     and the old journal; `passed` are the steps that succeeded.
     """
     left = dict(old.inbox)
@@ -47,16 +47,16 @@ def check_inbox(
         if message.kind != "child" or key in new.inbox:
             continue
         if key in awaited:
-            raise Violation(3, f"the news of child {key} was thrown away, it is waited for")
+            raise Violation(3, f"the message of child {key} was thrown away, it is waited for")
         if key in _awaited(ledger.journal):
-            prompt(max(ledger.accepted[key], ledger.moved_on_at), f"the news of child {key}")
+            prompt(max(ledger.accepted[key], ledger.moved_on_at), f"the message of child {key}")
         del left[key]
     if list(left) != list(new.inbox):
-        raise Violation(6, f"mail {list(old.inbox)} became {list(new.inbox)}")
+        raise Violation(6, f"inbox {list(old.inbox)} became {list(new.inbox)}")
 
 
 def check_parked(ledger: Ledger, new: Head) -> None:
-    """Nobody lets go of a run for which there is news."""
+    """No worker parks a run that has a message it waits for."""
     step = ledger.step
     if step is None or ledger.journal.opened(step.key) is None:
         return
@@ -64,7 +64,7 @@ def check_parked(ledger: Ledger, new: Head) -> None:
         raise Violation(6, f"parked although {step.signal} is there")
     for child in _awaited(ledger.journal):
         if child in new.inbox:
-            raise Violation(3, f"parked although the news of {child} is there")
+            raise Violation(3, f"parked although the message of {child} is there")
 
 
 def _is(message: InboxMessage, step: Step) -> bool:

@@ -1,4 +1,4 @@
-"""A defect made by hand, and the properties one of which it violates."""
+"""A defect made by hand, with the properties of which it violates one."""
 
 from dataclasses import dataclass
 
@@ -28,13 +28,13 @@ def advance(name: str, replacement: type[Advance], *rules: int) -> Mutation:
     return Mutation(name, frozenset(rules), Engine(advance=replacement))
 
 
-def hold(name: str, replacement: type[LeasedRun], *rules: int) -> Mutation:
-    """A defect of a worker that holds a run."""
-    return Mutation(name, frozenset(rules), Engine(hold=replacement))
+def leased_run(name: str, replacement: type[LeasedRun], *rules: int) -> Mutation:
+    """A defect of a worker that holds the lease."""
+    return Mutation(name, frozenset(rules), Engine(leased_run=replacement))
 
 
 def children(name: str, replacement: type[Children], *rules: int) -> Mutation:
-    """A defect in what passes between parents and children."""
+    """A defect in the messages between parents and children."""
     return Mutation(name, frozenset(rules), Engine(children=replacement))
 
 

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from stepwell_engine.core.declared import actions as effects
+from stepwell_engine.core.declared import actions, waits
 from stepwell_engine.core.declared import decide as deciding
-from stepwell_engine.core.declared import waits
 from stepwell_engine.core.declared.definition import Step
 from stepwell_engine.core.declared.transitions import finish_step
 from stepwell_engine.core.run.attempt import Succeeded
@@ -29,7 +28,7 @@ from stepwell_engine.ports import UNCHECKED, Commit, Dispatcher, Done, Due, Runs
 from stepwell_engine.service.runs.starts import Starts
 from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.leased_run import LeasedRun
-from tests.sim.mutation import Mutation, advance, hold, patch, store
+from tests.sim.mutation import Mutation, advance, leased_run, patch, store
 from tests.sim.mutations_branches import BRANCHES
 from tests.sim.ports import SimRuns, Store
 from tests.sim.world import Engine
@@ -42,12 +41,12 @@ class NoLeaseToken(Store):
         return True
 
 
-class NoCommitNumber(Store):
+class NoCommitSeq(Store):
     def _at(self, head: Head, commit: int) -> bool:
         return True
 
 
-class NoRevision(Store):
+class NoInboxSeq(Store):
     def _may_commit(self, head: Head, commit: Commit) -> bool:
         return super()._may_commit(head, replace(commit, inbox_seq=UNCHECKED))
 
@@ -276,7 +275,7 @@ def _pack_without_token(codec: JournalCodec, journal: Journal, token: str, write
 
 
 _PACK = JournalCodec.pack
-_ATTEMPT = effects.attempt_all
+_ATTEMPT = actions.attempt_all
 _WAIT = waits.wait_for_signal
 _DECIDE = "stepwell_engine.core.declared.decide."
 _TIMES = (
@@ -288,13 +287,13 @@ _TIMES = (
 
 MUTATIONS: tuple[Mutation, ...] = (
     store("no lease-token condition", NoLeaseToken, 4),
-    store("no commit number", NoCommitNumber, 1, 2, 5, 6),
-    store("park without 'no new mail'", NoRevision, 3, 6),
+    store("no commit_seq condition", NoCommitSeq, 1, 2, 5, 6),
+    store("park without 'no new message'", NoInboxSeq, 3, 6),
     store("no live condition", NoLiveStatus, 10),
     store("no wake_at on a parked run", NoWakeAtOnPark, 3),
     store("release without wake_at", NoWakeAtOnRelease, 3),
-    store("consumed mail stays", MessageStays, 6),
-    store("mail leaves ready_at alone", MessageLeavesReadyAt, 3),
+    store("a consumed message stays", MessageStays, 6),
+    store("a message leaves ready_at alone", MessageLeavesReadyAt, 3),
     store("cancel drops the lease token", CancelDropsToken, 10),
     store("cancel drops wake_at", CancelDropsWakeAt, 3),
     store("cancel of a finished run", CancelOfTheFinished, 10),
@@ -306,20 +305,20 @@ MUTATIONS: tuple[Mutation, ...] = (
     store("tick forgets what is overdue", OverdueIsForgotten, 3),
     Mutation("blobs after the head", frozenset({1}), Engine(runs=BlobsAfterTheHead)),
     Mutation("closing drops blobs", frozenset({1}), Engine(runs=ClosingDropsBlobs)),
-    hold("dispatch before commit", DispatchFirst, 3),
+    leased_run("dispatch before commit", DispatchFirst, 3),
     Mutation("hint before create", frozenset({3}), Engine(starts=HintBeforeCreate)),
-    hold("no dispatch", NoDispatch, 3),
+    leased_run("no dispatch", NoDispatch, 3),
     advance("early hints are dropped", DropsEarlyHints, 3),
-    hold("no clock check before an act", NoClockCheck, 4),
-    hold("outcome and position in two writes", OutcomeThenPosition, 2),
-    hold("many steps in one write", ManyStepsInOneWrite, 2, 5),
-    hold("a refusal forgets the outcome", RefusalForgetsTheOutcome, 5, 10),
+    leased_run("no clock check before an attempt", NoClockCheck, 4),
+    leased_run("outcome and position in two writes", OutcomeThenPosition, 2),
+    leased_run("many steps in one write", ManyStepsInOneWrite, 2, 5),
+    leased_run("a refusal forgets the outcome", RefusalForgetsTheOutcome, 5, 10),
     advance("closes while the lease is in force", ClosesTooEarly, 10),
-    hold("settles twice", SettlesTwice, 1, 2, 5),
+    leased_run("settles twice", SettlesTwice, 1, 2, 5),
     Mutation("time limits read from ready_at", frozenset({2, 5, 6}), Engine(patches=_TIMES)),
     patch("a wait begins anew", _DECIDE + "wait_for_signal", _waits_anew, 2, 6),
     patch(
-        "expiry without 'no new mail'",
+        "expiry without 'no new message'",
         "stepwell_engine.core.declared.program.decide",
         _expires_blindly,
         6,

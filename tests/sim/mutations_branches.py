@@ -1,4 +1,4 @@
-"""Defects in fan-outs, sub-workflows, keyed signals and rollbacks."""
+"""Defects in fan-outs, sub-workflows, keyed signals and compensations."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ from stepwell_engine.ports import Commit, Delivered, Refused
 from stepwell_engine.service.runs.children import Children
 from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.leased_run import LeasedRun
-from tests.sim.mutation import Mutation, advance, children, hold, patch, store
+from tests.sim.mutation import Mutation, advance, children, leased_run, patch, store
 from tests.sim.ports import Store
 from tests.sim.world import Engine
 
@@ -94,7 +94,7 @@ class StartsUnrecordedChildren(LeasedRun):
         return True
 
 
-class ActsBeforeItRecords(LeasedRun):
+class StartsBeforeItRecords(LeasedRun):
     def _unrecorded(self, decision: Decision) -> bool:
         return super()._unrecorded(decision) and not self._in_flight
 
@@ -125,19 +125,19 @@ class GivesUpForSomebody(Children):
         return replace(result, ended_at=0) if result.status is Status.CANCELLED else result
 
 
-class PaysBeforeItTells(Children):
+class MarksBeforeItNotifies(Children):
     def notify(self, head: Head) -> None:
         if head.notify_pending:
             self._runs.mark_notified(head.run_id)
         super().notify(head)
 
 
-class TellsAndCancelsNobody(Children):
+class CascadeStopsAtTheFirst(Children):
     def notify(self, head: Head) -> None:
         super().notify(replace(head, cascade=False))
 
 
-class TakesNothingBack(Children):
+class CancelsNoUnstartedChild(Children):
     def cancel_unstarted_child(self, journal: Journal) -> None:
         """The child goes on."""
 
@@ -174,51 +174,51 @@ class TakesSilenceForAnAnswer(Advance):
 class NobodyNotifiesForTheEnded(Advance):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._children = _Ungrateful(self._children)  # type: ignore[assignment]
+        self._children = _NeverNotifies(self._children)  # type: ignore[assignment]
 
 
-class _Ungrateful:
-    def __init__(self, family: Children) -> None:
-        self._family = family
+class _NeverNotifies:
+    def __init__(self, children: Children) -> None:
+        self._given = children
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._family, name)
+        return getattr(self._given, name)
 
     def notify(self, head: Head) -> None:
-        """Only who ended the run tells of it."""
+        """Only the worker that ended the run notifies."""
 
 
-class ClosesBeforeItPays(Advance):
-    """No defect with a store that keeps the debt's wake_at."""
+class ClosesBeforeItNotifies(Advance):
+    """No defect with a store that keeps the wake_at of a pending notification."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._children = _Closing(self._children, self)  # type: ignore[assignment]
 
 
-class _Closing(_Ungrateful):
-    def __init__(self, family: Children, worker: Advance) -> None:
-        super().__init__(family)
+class _Closing(_NeverNotifies):
+    def __init__(self, children: Children, worker: Advance) -> None:
+        super().__init__(children)
         self._worker = worker
 
     def notify(self, head: Head) -> None:
         self._worker._close(head)
-        self._family.notify(head)
+        self._given.notify(head)
 
 
 # --- the core ---------------------------------------------------------------------------------
 
 
-def _holds_nothing(*args: Any) -> Decision:
+def _never_waits_for_siblings(*args: Any) -> Decision:
     return replace(deciding.decide(*args), hold=False)
 
 
-def _takes_any_news(context: Any, step: Step, journal: Journal) -> Any:
+def _takes_any_message(context: Any, step: Step, journal: Journal) -> Any:
     opened = journal.opened(step.key)
-    news = [message for message in context.inbox.values() if message.kind == "child"]
-    if opened is None or opened.child is None or not news:
+    messages = [message for message in context.inbox.values() if message.kind == "child"]
+    if opened is None or opened.child is None or not messages:
         return _SUBWORKFLOW(context, step, journal)
-    inbox = {**context.inbox, opened.child: news[0]}
+    inbox = {**context.inbox, opened.child: messages[0]}
     return _SUBWORKFLOW(replace(context, inbox=inbox), step, journal)
 
 
@@ -285,55 +285,57 @@ _NEVER_STUCK = (
     (_CORE + "actions.record_failure", _counts_as_done),
     (_CORE + "compensate._failed_compensation", _none),
 )
-_ANY_NEWS = (
-    (_CORE + "decide.subworkflow", _takes_any_news),
+_ANY_MESSAGE = (
+    (_CORE + "decide.subworkflow", _takes_any_message),
     (_CORE + "decide._stale", _nothing),
 )
 
 BRANCHES: tuple[Mutation, ...] = (
-    store("no debt at the end", NoNotifyAtTheEnd, 3),
-    store("no debt at the cancel", NoNotifyAtTheCancel, 3),
-    store("a commit takes the debt's wake_at", CommitForgetsToNotify, 3),
+    store("no notification pending at the end", NoNotifyAtTheEnd, 3),
+    store("no notification pending at the cancel", NoNotifyAtTheCancel, 3),
+    store("a commit drops a pending notification's wake_at", CommitForgetsToNotify, 3),
     Mutation(
-        "closing takes the debt's wake_at",
+        "closing drops a pending notification's wake_at",
         frozenset({3}),
-        Engine(store=CloseForgetsToNotify, advance=ClosesBeforeItPays),
+        Engine(store=CloseForgetsToNotify, advance=ClosesBeforeItNotifies),
     ),
     store("keys of signals ignored", NoKeysOfSignals, 6),
-    hold("undone and cursor in two writes", CompensatedThenPosition, 9),
-    hold("a child is started before it is recorded", StartsUnrecordedChildren, 9),
-    hold("acts before it records what made room", ActsBeforeItRecords, 5),
-    hold("never looks for a cancel between acts", NeverLooks, 10),
-    hold("a cancel does not wait for acts in flight", CancelWaitsForNothing, 4, 5, 10),
+    leased_run("compensated and cursor in two writes", CompensatedThenPosition, 9),
+    leased_run("a child is started before it is recorded", StartsUnrecordedChildren, 9),
+    leased_run("starts an attempt before it records what made room", StartsBeforeItRecords, 5),
+    leased_run("never looks for a cancel between attempts", NeverLooks, 10),
+    leased_run("a cancel does not wait for attempts in flight", CancelWaitsForNothing, 4, 5, 10),
     children("a child that is given up runs on", GivesUpWithoutCancel, 9),
     children("a child that was given up counts as cancelled", GivesUpForSomebody, 9),
-    children("paid before told", PaysBeforeItTells, 3),
-    children("a cascade stops at the first run", TellsAndCancelsNobody, 10),
-    children("a start that a cancel overtook stays", TakesNothingBack, 10),
+    children("marked as notified before the parent is", MarksBeforeItNotifies, 3),
+    children("a cascade stops at the first run", CascadeStopsAtTheFirst, 10),
+    children("a start that a cancel overtook stays", CancelsNoUnstartedChild, 10),
     children("a child that is there counts as not started", ForgetsWhatItStarted, 9),
-    advance("debts of the dead are forgotten", NobodyNotifiesForTheEnded, 3),
+    advance("pending notifications of ended runs are forgotten", NobodyNotifiesForTheEnded, 3),
     advance("a definition that cannot be read now fails the run", TakesSilenceForAnAnswer, 2),
     patch(
-        "a failed child is recorded beside acts in flight",
+        "a failed child is recorded beside attempts in flight",
         "stepwell_engine.core.declared.program.decide",
-        _holds_nothing,
+        _never_waits_for_siblings,
         2,
         9,
     ),
-    Mutation("news of any child taken", frozenset({9}), Engine(patches=_ANY_NEWS)),
-    patch("what did not happen costs an attempt", _CORE + "settle._defer", _costs_an_attempt, 5),
-    patch("nine acts at once", "stepwell_engine.limits.CHILDREN_AT_ONCE", 9, 4),
+    Mutation("the message of any child is taken", frozenset({9}), Engine(patches=_ANY_MESSAGE)),
+    patch("a deferred attempt costs one", _CORE + "settle._defer", _costs_an_attempt, 5),
+    patch("nine attempts at once", "stepwell_engine.limits.CHILDREN_AT_ONCE", 9, 4),
     patch("seven runs deep", "stepwell_engine.limits.MAX_DEPTH", 6, 9),
-    patch("the failed step is undone", _CORE + "decide.compensate", _compensates_the_failed, 9),
-    patch("children that failed are undone", _CORE + "compensate._succeeded", _always, 9),
-    patch("siblings are not undone", _CORE + "compensate._succeeded", _never_siblings, 9),
     patch(
-        "every other step is undone",
+        "the failed step is compensated", _CORE + "decide.compensate", _compensates_the_failed, 9
+    ),
+    patch("children that failed are compensated", _CORE + "compensate._succeeded", _always, 9),
+    patch("siblings are not compensated", _CORE + "compensate._succeeded", _never_siblings, 9),
+    patch(
+        "every other step is compensated",
         _CORE + "settle.finish_compensation",
         _compensates_every_other,
         9,
     ),
-    Mutation("a rollback that is stuck goes on", frozenset({9}), Engine(patches=_NEVER_STUCK)),
+    Mutation("a compensation that is stuck goes on", frozenset({9}), Engine(patches=_NEVER_STUCK)),
     patch("a lost step's losses count on", _CORE + "decide.replace", _as_it_was, 5),
     patch("a join does not wait for the last", _CORE + "fanout.is_done", _last_is_done, 2),
 )

@@ -1,4 +1,4 @@
-"""A journal says what happened: the steps that a write finished, and those that it left begun."""
+"""A journal says what happened: which steps a write finished, and which it left open."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -56,9 +56,9 @@ class Look:
 
 
 def check_open(look: Look) -> int:
-    """The times that govern a begun step stay as they are until it is tried again.
+    """The times of an open step stay as they are until its next attempt.
 
-    How many child runs are about to be started.
+    Return how many child runs are about to be started.
     """
     ledger, child_starts = look.ledger, 0
     for old in ledger.journal.open:
@@ -97,7 +97,7 @@ def _check_retry(look: Look, step: Step, new: Record, before: int) -> None:
     if new.attempt != before + 1 or new.attempt >= step.max_attempts:
         raise Violation(5, f"attempt {before} of {step.key} is followed by {new.attempt}")
     outcome = tried.outcome
-    if not isinstance(outcome, Failed) or not outcome.retryable or not _tells(new, outcome):
+    if not isinstance(outcome, Failed) or not outcome.retryable or not _reports(new, outcome):
         raise Violation(1, f"{new} was recorded for {outcome}")
     if (new.next_at or 0) < tried.ended_at - SKEW + pause(new.attempt, outcome.retry_after):
         raise Violation(5, f"{new} is tried again before its pause is over")
@@ -105,7 +105,7 @@ def _check_retry(look: Look, step: Step, new: Record, before: int) -> None:
 
 
 def _check_deferred(look: Look, new: Record) -> None:
-    """An attempt did not happen: it costs nothing, and is due again after the shortest pause."""
+    """A deferred attempt costs nothing, and is due again after the shortest pause."""
     tried = look.ledger.deferred.get(new.key)
     if tried is None or not isinstance(tried.outcome, Deferred):
         raise Violation(5, f"{new}: it was not tried")
@@ -179,12 +179,12 @@ def _check_action(look: Look, step: Step, record: Record) -> None:
         look.ledger.losses = 0  # they count against nothing else
         return
     if tried is None or tried.attempt != record.attempt:
-        raise Violation(1, f"{record} was recorded, but the act in hand is {tried}")
+        raise Violation(1, f"{record} was recorded, but the attempt in hand is {tried}")
     outcome = tried.outcome
     if isinstance(outcome, Failed):
         final = not outcome.retryable or record.attempt >= step.max_attempts
-        told = record.status is StepStatus.FAILED and _tells(record, outcome)
-        if not told or not (final or look.head.status == "cancelled"):
+        reported = record.status is StepStatus.FAILED and _reports(record, outcome)
+        if not reported or not (final or look.head.status == "cancelled"):
             raise Violation(1, f"{record} was recorded for {outcome}")
     elif isinstance(outcome, Succeeded):
         large = len(outcome.output or b"") > limits.MAX_OUTPUT
@@ -212,7 +212,7 @@ def _check_cancelled(look: Look, step: Step, record: Record) -> None:
         isinstance(outcome, Failed)
         and outcome.retryable
         and record.attempt < step.max_attempts
-        and _tells(record, outcome)
+        and _reports(record, outcome)
     )
     late = not siblings and tried.ended_at > (look.head.ended_at or 0) + 2 * SKEW
     if tried.attempt != record.attempt or not backs_off or late:
@@ -220,7 +220,7 @@ def _check_cancelled(look: Look, step: Step, record: Record) -> None:
     tried.recorded = True
 
 
-def _tells(record: Record, failed: Failed) -> bool:
+def _reports(record: Record, failed: Failed) -> bool:
     return record.error == failed.message[: limits.MAX_ERROR_TEXT]
 
 

@@ -25,11 +25,11 @@ from tests.sim.ledger import InHand
 from tests.sim.scheduler import Scheduler
 
 T = TypeVar("T")
-# Between the look at the clock and the act, in ms: the margin of R4 covers small pauses only.
+# Between the look at the clock and the attempt, in ms: the margin of R4 covers small pauses only.
 LONGEST_PAUSE = 950
 _PAGE = 2  # entries of due(): small, so that there are several pages
 _ANY_TIME = 1 << 60
-_LAUNCHING = ("blob", "create", "sleep")  # the calls of an act that starts a child
+_STARTING_CHILD = ("blob", "create", "sleep")  # the calls that start a child
 # What is done a lease after its caller gave up, when another may have given up the attempt.
 _LATEST = {"create": LEASE - 10 * SECOND}
 _LATENCY = 12  # of a call and of its answer, each, at most, in ms
@@ -65,7 +65,7 @@ class Links:
     checks: Checks
     coverage: Coverage
     store: Store
-    reacts: Callable[[str, str], None]  # told what happened, to which run
+    reacts: Callable[[str, str], None]  # called with what happened, and to which run
 
     def latency(self) -> int:
         """How long one way takes, in ms."""
@@ -76,7 +76,7 @@ class Links:
         self.checks.last_fault = self.scheduler.now
 
     def stall(self) -> None:
-        """The process stands still: not for long between a look at the clock and its act."""
+        """The process stands still: not for long between a look at the clock and its attempt."""
         actor, ms = self.scheduler.current, self.faults.stall()
         if actor is not None and actor.starting_child:
             ms = min(ms, LONGEST_PAUSE)
@@ -105,7 +105,7 @@ class Links:
         scheduler = self.scheduler
         kind = self.kind()
         fate = self.faults.fate(name, kind)
-        if scheduler.current is not None and name not in _LAUNCHING:
+        if scheduler.current is not None and name not in _STARTING_CHILD:
             scheduler.current.starting_child = False
         scheduler.pause(self.latency())
         if fate is None:
@@ -160,7 +160,7 @@ class SimRuns:
             if isinstance(written, Done):
                 self._checks.created(written.head)
                 if head.parent is not None:
-                    self._links.reacts("launch", head.parent)
+                    self._links.reacts("child start", head.parent)
             return self._noted("create", written)
 
         return self._links.call("create", head.run_id, apply, ghost=True)
@@ -234,7 +234,7 @@ class SimRuns:
         blob: Blob | None,
         key: str | None = None,
     ) -> Delivered | Refused:
-        """A blob, then the mail."""
+        """The blob, then the message."""
         if blob is not None:
             self._put_blobs(run_id, (blob,))
 
@@ -278,7 +278,7 @@ class SimRuns:
         return self._links.call("close", run_id, apply, ghost=True)
 
     def mark_notified(self, run_id: str) -> Written:
-        """The parent was told."""
+        """The parent was notified."""
 
         def apply() -> Written:
             written = self._store.mark_notified(run_id)

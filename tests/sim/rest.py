@@ -1,4 +1,4 @@
-"""Nothing stands still for long, and nothing is missing when everything is over."""
+"""Every run moves within its time, and nothing is missing once all runs are over."""
 
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.declared.program import DeclaredProgram
@@ -16,7 +16,7 @@ _SLACK = 5_000  # calls under way, in ms
 def check_pace(checks: Checks, now: int, period: int) -> None:
     """Every run that is not over moved since it could: within a lease and a tick. Property 3.
 
-    In a calm world: within PROMPT. A run that has ended tells its parent as soon.
+    In a calm world: within PROMPT. A run that has ended notifies its parent as soon.
     """
     for run_id, ledger in checks.ledgers.items():
         head = ledger.head
@@ -31,11 +31,11 @@ def check_pace(checks: Checks, now: int, period: int) -> None:
             raise Violation(3, f"{run_id} has not moved for {now - since} ms")
         since = max(ledger.ended_at, checks.last_fault)
         if head.notify_pending and now - since > LEASE + period + _SLACK:
-            raise Violation(3, f"{run_id} has owed for {now - since} ms")
+            raise Violation(3, f"{run_id} has not notified its parent for {now - since} ms")
 
 
 def check_rest(checks: Checks, store: Runs, clock: Clock) -> None:
-    """Nothing happens any more: everything came to its end, and all of it is there."""
+    """At the end every run is over, and everything that was recorded is there."""
     for run_id, ledger in checks.ledgers.items():
         head = ledger.head
         if not ledger.done:

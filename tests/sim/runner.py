@@ -1,4 +1,4 @@
-"""The outside world: acts that take simulated time and come to this or that."""
+"""The outside world: attempts take simulated time and have random outcomes."""
 
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -16,36 +16,36 @@ _LARGE = b"0" * int(limits.MAX_OUTPUT * 0.6)  # two of them are too large for a 
 _MESSAGES = (0, 100, 900, 3_000)  # characters of an error's text
 _HUGE_OUTPUT, _NO_OUTPUT, _RETRY_AFTER = 0.003, 0.05, 0.1
 
-ActStarts = Callable[[Attempt, int], None]
+AttemptStarts = Callable[[Attempt, int], None]
 
 
 class Defect(Exception):
-    """An error in a performer itself."""
+    """An error in a step runner itself."""
 
 
 class SimStepRunner:
-    """The Performer port. No two acts have the same output or message."""
+    """The StepRunner port. No two attempts have the same output or message."""
 
-    def __init__(self, links: Links, slots: Sequence[Slot], starts: ActStarts) -> None:
-        """`starts` is told the act and how long the act will take."""
+    def __init__(self, links: Links, slots: Sequence[Slot], starts: AttemptStarts) -> None:
+        """`starts` is called with each attempt and how long it will take."""
         self._links = links
         self._natures = {slot.workflow: slot.nature for slot in slots}
         self._starts = starts
         self._serials = count(1)
 
     def run(self, attempt: Attempt) -> Outcome:
-        """Act once: the effect happens as the act begins, the answer comes at its end."""
+        """Run an attempt: the effect happens as it begins, the answer comes at its end."""
         links, nature = self._links, self._natures[attempt.workflow]
         scheduler, faults = links.scheduler, links.faults
         kind, actor = links.kind(), scheduler.caller()
         if not actor.forked:
             links.checks.begins(attempt.run_id, actor.token)
-        fate = faults.fate("perform", kind)
+        fate = faults.fate("run", kind)
         if fate is Fate.CRASH_BEFORE:
-            links.crash(kind, "perform", "before")
+            links.crash(kind, "run", "before")
         scheduler.pause(LONGEST_PAUSE if fate is Fate.STALL_BEFORE else links.latency())
         lasts, outcome, defect = self._draw(attempt, nature)
-        scheduler.note("acts", attempt.step, "attempt", attempt.number, "for", lasts, "ms")
+        scheduler.note("starts", attempt.step, "attempt", attempt.number, "for", lasts, "ms")
         execution = links.checks.attempt_starts(attempt, actor.token)
         self._starts(attempt, lasts)
         poisoned = not faults.profile.calm and attempt.step == f"step-{nature.poison}"
@@ -57,7 +57,7 @@ class SimStepRunner:
             raise
         self._end(attempt, execution, None if dies else outcome)
         if dies or fate is Fate.CRASH_AFTER:
-            links.crash(kind, "perform", "after")
+            links.crash(kind, "run", "after")
         if fate is Fate.STALL_AFTER or faults.happens(faults.profile.attempt_stall):
             links.stall()
         links.checks.attempt_completed(attempt.run_id, execution, alone=not actor.forked)
@@ -66,11 +66,11 @@ class SimStepRunner:
         return outcome
 
     def _end(self, attempt: Attempt, execution: Execution, outcome: Outcome | None) -> None:
-        self._links.scheduler.note("acted", attempt.step, "attempt", attempt.number, outcome)
+        self._links.scheduler.note("ended", attempt.step, "attempt", attempt.number, outcome)
         self._links.checks.attempt_ended(attempt.run_id, execution, outcome)
 
     def _draw(self, attempt: Attempt, nature: Nature) -> tuple[int, Outcome, Defect | None]:
-        """How long the act takes, what has to be recorded, and what to raise instead."""
+        """How long the attempt takes, what has to be recorded, and what to raise instead."""
         random = self._links.scheduler.random
         compensates = self._links.checks.ledgers[attempt.run_id].compensates(attempt.step)
         serial = next(self._serials)

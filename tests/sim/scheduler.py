@@ -1,4 +1,4 @@
-"""Simulated time, and whose turn it is.
+"""Simulated time, and the order in which actors run.
 
 Every actor is a greenlet. It runs until it pauses; then the scheduler wakes whoever is next in
 time. One seeded random generator decides everything that is left to chance, so that a seed always
@@ -49,14 +49,14 @@ def _text(word: object) -> str:
     )
     return (
         f"{verdict} {head.run_id[-4:]} {head.status} token={head.lease_token} until={until} "
-        f"commit={head.commit_seq} revision={head.inbox_seq} lost={head.lost_leases} "
+        f"commit_seq={head.commit_seq} inbox_seq={head.inbox_seq} lost={head.lost_leases} "
         f"ready_at={ready} wake_at={wake} inbox={list(head.inbox)}"
         f"{' notify' if head.notify_pending else ''}"
     )
 
 
 class Process:
-    """What dies together: a worker and the tasks of its crew, a caller, a tick."""
+    """What dies together: a worker and the tasks of its group, a caller, a tick."""
 
     __slots__ = ("alive", "members")
 
@@ -66,7 +66,7 @@ class Process:
 
 
 class Actor:
-    """A worker's visit to a run, one task of its crew, a caller of the API, or a tick."""
+    """A worker's visit to a run, one task of its group, a caller of the API, or a tick."""
 
     __slots__ = (
         "forked",
@@ -85,7 +85,7 @@ class Actor:
         self.name = name
         self.run_id = run_id  # of a worker
         self.token = ""
-        self.forked = False  # a task of a crew
+        self.forked = False  # a task of a group
         self.starting_child = False  # in the midst of starting a child run
         self.turn = 0  # the number of the plan that wakes it; others are out of date
         self.process = process
@@ -132,7 +132,7 @@ class Scheduler:
         self.at(when, actor)
 
     def caller(self) -> Actor:
-        """The actor whose turn it is."""
+        """The actor that runs now."""
         if self.current is None:
             raise RuntimeError("only an actor can do this")
         return self.current
@@ -155,7 +155,7 @@ class Scheduler:
         raise Crash
 
     def note(self, *words: object) -> None:
-        """Add to the trace; the words become text only if somebody reads it."""
+        """Add to the trace; the words become text only when the trace is read."""
         self.trace.append((self.now, self.current.name if self.current else "world", words))
 
     def lines(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The Crews port: the tasks of a worker's crew are actors of its process."""
+"""The TaskGroups port: the tasks of a worker's group are actors of its process."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,14 +8,14 @@ from tests.sim.scheduler import Actor, Crash, Violation
 
 
 class SimTaskGroup:
-    """One worker's crew. Its tasks interleave with everything else; a crash ends them all."""
+    """One worker's task group. Its tasks interleave with everything else; a crash ends them all."""
 
     def __init__(self, links: Links) -> None:
         self._links = links
         self._scheduler = links.scheduler
         self._started = 0
         self._running = 0
-        self._untold = 0  # tasks that have ended and that no wait has told of
+        self._unreported = 0  # tasks that have ended and that no wait has reported
         self._waiting: Actor | None = None
 
     def start(self, task: Callable[[], None]) -> None:
@@ -29,12 +29,12 @@ class SimTaskGroup:
 
     def wait(self, ms: int | None) -> None:
         """Until a task has ended, at most `ms`."""
-        if not self._untold:
+        if not self._unreported:
             if ms is None and not self._running:
-                raise Violation(0, "a worker waits for its crew, which has nothing to do")
+                raise Violation(0, "a worker waits for its task group, which has nothing to do")
             self._rest(ms)
-        if self._untold:
-            self._untold -= 1
+        if self._unreported:
+            self._unreported -= 1
         caller = self._scheduler.caller()
         self._links.checks.waited(caller.run_id or "", caller.token)
 
@@ -54,19 +54,19 @@ class SimTaskGroup:
         except Crash:
             return
         except Exception as error:
-            raise Violation(0, f"a task of a crew failed: {error!r}") from error
+            raise Violation(0, f"a task of a group failed: {error!r}") from error
         self._running -= 1
-        self._untold += 1
+        self._unreported += 1
         if self._waiting is not None:
             self._scheduler.at(self._scheduler.now, self._waiting)
 
 
 class SimTaskGroups:
-    """Crews of one host."""
+    """The task groups of one host."""
 
     def __init__(self, links: Links) -> None:
         self._links = links
 
     def open(self) -> SimTaskGroup:
-        """A crew without a task."""
+        """A group without a task."""
         return SimTaskGroup(self._links)

@@ -53,20 +53,20 @@ def count(ledger: Ledger, seen: Counter[str]) -> None:
     seen["second child of a step"] += sum(attempt > 1 for _, attempt in ledger.children.values())
     seen["child given up"] += head.parent is not None and ledger.canceller == head.parent
     seen["cascade"] += ledger.cascaded_at is not None
-    unwound = journal.compensating is not None
-    if unwound and head.status is Status.FAILED:
+    compensated = journal.compensating is not None
+    if compensated and head.status is Status.FAILED:
         stuck = journal.failure is not None and journal.failure.stuck
-        seen["rollback stuck" if stuck else "rollback complete"] += 1
-    seen["rollback cancelled"] += unwound and head.status is Status.CANCELLED
+        seen["compensation stuck" if stuck else "compensation complete"] += 1
+    seen["compensation stopped by a cancel"] += compensated and head.status is Status.CANCELLED
     seen["execution that was not recorded"] += sum(
         not execution.recorded for execution in ledger.executions
     )
     for record in ledger.records.values():
         compensates = ledger.compensates(record.key)
-        kind = "undo" if compensates else ledger.definition.by_key[record.key].kind
+        kind = "compensation" if compensates else ledger.definition.by_key[record.key].kind
         seen[f"{kind} {record.status}"] += 1
         seen[f"code {record.code}"] += 1
-    seen["put off"] += len(ledger.deferred)
+    seen["deferred attempt"] += len(ledger.deferred)
 
 
 CODES = (
@@ -74,9 +74,10 @@ CODES = (
     *("timeout", "depth_exceeded", "unknown_resource"),
 )
 PATHS = (
-    *("page", "put off", "lost lease", "consumed signal", "execution that was not recorded"),
+    *("page", "deferred attempt", "lost lease", "consumed signal"),
+    "execution that was not recorded",
     *("second child of a step", "child given up", "cascade"),
-    *("rollback stuck", "rollback complete", "rollback cancelled"),
+    *("compensation stuck", "compensation complete", "compensation stopped by a cancel"),
 )
 OVER = (StepStatus.SUCCEEDED, StepStatus.FAILED, StepStatus.CANCELLED)
 NEVER = ("sleep failed", "fanout failed")
@@ -93,7 +94,7 @@ def test_a_good_deal_happens_in_these_worlds() -> None:
     expected += [f"depth {depth}" for depth in range(MAX_DEPTH + 1)]
     expected += [*PATHS, *(f"code {code}" for code in CODES)]
     expected += [f"{kind} {status}" for kind in KINDS for status in OVER]
-    expected += [f"undo {status}" for status in (StepStatus.SUCCEEDED, StepStatus.FAILED)]
+    expected += [f"compensation {status}" for status in (StepStatus.SUCCEEDED, StepStatus.FAILED)]
     assert [what for what in expected if not seen[what]] == list(NEVER)
 
 
@@ -114,7 +115,7 @@ def test_the_command_says_that_all_is_well(capsys: pytest.CaptureFixture[str]) -
 def test_the_command_prints_the_seed_and_what_happened(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    engine = named("no clock check before an act").engine
+    engine = named("no clock check before an attempt").engine
     assert main(["--seeds", "20"], engine) == 1
     lines = capsys.readouterr().out.splitlines()
     found = simulate(range(20), engine)

@@ -13,8 +13,8 @@ from tests.sim.definitions import PROJECT, SIGNALS, Drawing, Style, T
 
 # In bytes. Around what stays inline, and enough of them to fill a page.
 _FULL = limits.INLINE_OUTPUT
-_LETTER = limits.INLINE_MESSAGE
-_SIZES = (30, 120, _LETTER, _LETTER + 1, _FULL - 50, _FULL - 10, _FULL, _FULL + 1, 2_500)
+_MESSAGE = limits.INLINE_MESSAGE
+_SIZES = (30, 120, _MESSAGE, _MESSAGE + 1, _FULL - 50, _FULL - 10, _FULL, _FULL + 1, 2_500)
 _FILLING = (_FULL - 60, _FULL - 40, _FULL - 20, _FULL - 10, _FULL, _FULL, _FULL + 1)
 _STYLES = (
     *(Style.PLAIN, Style.SLOW, Style.LONG, Style.LAZY, Style.LAZY),
@@ -24,9 +24,11 @@ _STYLES = (
 )
 # When a run is cancelled: see Slot.
 _MOMENTS = (
-    *("at", "act", "act", "act", "crowd", "crowd", "crowd", "write", "parked", "page", "page"),
+    *("at", "attempt", "attempt", "attempt", "crowd", "crowd", "crowd"),
+    *("write", "parked", "page", "page"),
     *("crash", "crash", "crash", "crash"),
-    *("undo", "undo", "undo", "undo", "launch", "launch", "called", "child ends"),
+    *("compensation", "compensation", "compensation", "compensation"),
+    *("child start", "child start", "called", "child ends"),
 )
 
 # Text that does not compress, so that what is stored outgrows a head.
@@ -34,7 +36,7 @@ _NOISE = "".join(Random(0).choices(ascii_letters, k=20_000))
 
 
 def noise(offset: int, length: int) -> str:
-    """Letters, others for another offset."""
+    """Text of a length; it differs from offset to offset."""
     begin = offset * 37 % 10_000
     return _NOISE[begin : begin + length]
 
@@ -50,13 +52,13 @@ class Start:
 
 @dataclass(frozen=True)
 class Nature:
-    """How the outside world answers the acts of a workflow. Probabilities."""
+    """How the outside world answers the attempts of a workflow. Probabilities."""
 
     fails: float
     compensation_fails: float
     hopeless: float  # of a failure: it must not be retried
-    defect: float  # the performer itself raises
-    shortage: float  # the host lacks something: the attempt does not happen
+    defect: float  # the step runner itself raises
+    shortage: float  # the host lacks something: the attempt is deferred
     slow: float  # takes nearly as long as it may, or longer
     sizes: tuple[int, ...]
     poison: int | None  # the ordinal of a step that kills its worker
@@ -66,11 +68,12 @@ class Nature:
 class Slot:
     """One workflow of the seed and what is done to its runs.
 
-    `cancel`: when ("at", ms after the beginning; "act", at the n-th act; "undo", at the n-th
-    compensation; "crowd", while one act is in flight and another waits to be tried again;
-    "write", at the n-th write of the head; "parked"; "page", as one is being written; "crash", of
-    one of its workers; "launch", as it starts a child; "called", as it was started as a child;
-    "child ends"), None: never; with its children in `cascade` of the cases.
+    `cancel`: when ("at", ms after the beginning; "attempt", at the n-th attempt of a step;
+    "compensation", at the n-th attempt of a compensation; "crowd", while one attempt is in flight
+    and another action backs off; "write", at the n-th write of the head; "parked"; "page", as one
+    is being written; "crash", of one of its workers; "child start", as it starts a child;
+    "called", as it was started as a child; "child ends"), None: never; with its children in
+    `cascade` of the cases.
     `prompt`: how likely a signal comes soon after the run waits for it, or as a page is being
     written; `last_minute`: a signal around the end of the wait, or as a worker looks at it, or
     the cancel of a child around the end of its time; `signals`: at these times; `keyed`: how many

@@ -1,4 +1,4 @@
-"""One seed: hosts with the real service, the world around them, and the end of all faults."""
+"""One simulated world per seed: hosts run the real service, and faults happen around them."""
 
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -16,7 +16,7 @@ from stepwell_engine.service.runs.children import Children
 from stepwell_engine.service.runs.controls import Controls
 from stepwell_engine.service.runs.starts import Starts
 from stepwell_engine.service.worker import advance as advances
-from stepwell_engine.service.worker import leased_run as holds
+from stepwell_engine.service.worker import leased_run as leased_runs
 from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.leased_run import LeasedRun
 from stepwell_engine.service.worker.sweep import Sweep
@@ -49,7 +49,7 @@ class Engine:
     store: type[Store] = Store
     runs: type[SimRuns] = SimRuns
     advance: type[Advance] = Advance
-    hold: type[LeasedRun] = LeasedRun
+    leased_run: type[LeasedRun] = LeasedRun
     children: type[Children] = Children
     starts: type[Starts] = Starts
     patches: tuple[tuple[str, object], ...] = ()
@@ -69,8 +69,8 @@ class HostClock:
     def now(self) -> int:
         """Cheap, and no point at which anything can happen.
 
-        So between a look at the clock and the act that follows from it there is only what the
-        performer's proxy adds: at most a second, which the margin of R4 covers.
+        So between a look at the clock and the attempt that follows from it there is only what the
+        step runner's proxy adds: at most a second, which the margin of R4 covers.
         """
         return self._links.scheduler.now + self._skew
 
@@ -80,12 +80,12 @@ class HostClock:
         self._links.scheduler.pause(ms)
 
     def jump(self) -> None:
-        """Be set anew."""
+        """Set the clock to another skew."""
         self._skew = int((2 * self._links.scheduler.random.random() - 1) * SKEW)
 
 
 class TrueClock:
-    """What time it really is."""
+    """The clock without a skew."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -179,7 +179,7 @@ class World:
         with (
             patch.object(advances.log, "disabled", True),
             patch.object(controls.log, "disabled", True),
-            patch.object(holds.log, "disabled", True),
+            patch.object(leased_runs.log, "disabled", True),
         ):
             self.scheduler.run(_MOST_EVENTS)
         check_rest(self.checks, self._links.store, TrueClock(self.scheduler))
@@ -301,7 +301,7 @@ def simulate(
     """Run the seeds one after the other; the first violation, or None."""
     coverage = coverage or Coverage()
     with ExitStack() as stack:
-        stack.enter_context(patch.object(advances, "LeasedRun", engine.hold))
+        stack.enter_context(patch.object(advances, "LeasedRun", engine.leased_run))
         for users in (advances, controls):
             stack.enter_context(patch.object(users, "Children", engine.children))
         for target, replacement in engine.patches:

@@ -1,4 +1,4 @@
-"""A failed run is unwound backwards, each compensation once: property 9."""
+"""The compensations of a failed run go backwards, each once: property 9."""
 
 from stepwell_engine.core.declared.definition import Step
 from stepwell_engine.core.run.head import Head
@@ -27,7 +27,7 @@ def check_compensation(ledger: Ledger, before: Journal, new: Head) -> None:
     for record in compensations:
         if ledger.definition.owner(record.key) < last:
             raise Violation(9, f"{record}, but {steps[last].key} is not compensated")
-    if new.status is not Status.CANCELLED:  # whose rollback stops where it is
+    if new.status is not Status.CANCELLED:  # whose compensation stops where it is
         _check_cursor(ledger, last, new)
 
 
@@ -35,14 +35,14 @@ def _check_cursor(ledger: Ledger, last: int, new: Head) -> None:
     journal = ledger.journal
     begun = journal.compensating is not None
     if begun and journal.compensating != last:
-        raise Violation(9, f"the rollback stands at {journal.compensating}, {last} is to be undone")
+        raise Violation(9, f"compensating {journal.compensating}, but {last} is the next")
     if (
         begun
         and last >= 0
         and journal.children_compensated != _bits(ledger, ledger.definition.steps[last])
     ):
         raise Violation(
-            9, f"the rollback says {journal.children_compensated:b} of step {last} is undone"
+            9, f"the journal says {journal.children_compensated:b} of step {last} are compensated"
         )
     compensations = [one for one in ledger.records.values() if ledger.compensates(one.key)]
     if not begun and compensations:
@@ -52,7 +52,7 @@ def _check_cursor(ledger: Ledger, last: int, new: Head) -> None:
     if stuck != bool(failed):
         raise Violation(9, f"stuck: {stuck}, but these failed: {failed}")
     if new.status is Status.FAILED and last >= 0 and not stuck:
-        raise Violation(9, f"over, but {ledger.definition.steps[last].key} is not undone")
+        raise Violation(9, f"over, but {ledger.definition.steps[last].key} is not compensated")
 
 
 def _bits(ledger: Ledger, top: Step) -> int:
