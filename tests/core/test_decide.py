@@ -55,7 +55,7 @@ def test_the_effect_id_is_the_same_on_every_attempt() -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind.WEBHOOK, Kind.SQL, Kind.ENQUEUE, Kind.FUNCTION])
-def test_every_action_kind_is_performed(kind: Kind) -> None:
+def test_every_action_kind_starts_an_attempt(kind: Kind) -> None:
     assert run(Journal(), definition(action(0, "a", kind))).kind is kind
 
 

@@ -1,4 +1,4 @@
-"""What a reader is told of actions in flight: which they are, and when they began."""
+"""A reader sees which actions are in flight, and when they began."""
 
 from dataclasses import replace
 
@@ -60,7 +60,7 @@ def test_a_slow_child_began_first_however_many_ended_before_it() -> None:
     assert starts(WIDE, journal) == [START + 5, START + 500]
 
 
-def test_of_children_beside_one_that_backs_off_it_is_not_told_when_they_began() -> None:
+def test_children_beside_one_that_backs_off_show_no_start() -> None:
     joining = Record("join", StepStatus.WAITING, 1, START)
     journal = Journal(1, records=(done("fan"),), open=(joining, backing("c4")))
     assert starts(WIDE, journal) == [None] * 8

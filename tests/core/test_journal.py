@@ -122,7 +122,7 @@ def test_an_output_moves_to_a_blob_above_the_inline_size(over: int, blobs: int) 
     assert len(packed.blobs) == blobs
 
 
-def test_a_journal_that_outgrew_its_place_moves_to_a_page() -> None:
+def test_the_finished_steps_of_a_large_journal_move_to_a_page() -> None:
     output = b'"' + b"x" * 200 + b'"'
     journal = Journal()
     pages: list[Blob] = []

@@ -90,7 +90,7 @@ def test_a_lease_is_in_force_until_its_last_millisecond() -> None:
     assert rows(held(START), Journal())[0] == ("charge", "pending", 0)
 
 
-def test_lost_workers_are_told() -> None:
+def test_lost_workers_are_reported() -> None:
     assert why(held(lost_leases=1), Journal()) == (
         "running step charge, attempt 1 of 5; its worker was lost once"
     )
@@ -122,7 +122,7 @@ def test_a_suspect_that_waits_for_a_worker_says_that_only_one_goes_on(
     before = why(replace(HEAD, lost_leases=lost - 1), journal)
     assert before is not None
     assert TURNS not in before
-    # In hand it waits for nobody.
+    # A run whose lease is in force waits for no worker.
     assert TURNS not in (why(held(lost_leases=lost), journal) or "")
 
 

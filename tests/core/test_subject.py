@@ -46,7 +46,7 @@ def test_the_longest_ids_are_taken() -> None:
         "[" * 100_000,
     ],
 )
-def test_what_is_no_hint_is_told_apart(text: str) -> None:
+def test_what_is_no_hint_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  JSON's words or ours
         subjects.decode(text)
 

@@ -308,7 +308,7 @@ def test_actions_and_subworkflows_may_have_any_action_as_compensation(
 
 
 @pytest.mark.parametrize("owner", ["fanout", "join", "sleep", "wait_for_signal"])
-def test_refuses_a_compensation_where_there_is_nothing_to_undo(owner: str) -> None:
+def test_refuses_a_compensation_where_there_is_nothing_to_compensate(owner: str) -> None:
     assert only(*paired(step(owner, compensate={"bad": 1}))) == (
         "a",
         f"{owner} may not have compensate: it has nothing to undo",
@@ -371,7 +371,7 @@ def test_a_violation_has_a_json_shape() -> None:
     assert Violation(None, "wrong").as_json() == {"step": None, "message": "wrong"}
 
 
-def test_the_number_of_violations_told_is_bounded() -> None:
+def test_the_number_of_violations_reported_is_bounded() -> None:
     surplus = {f"surplus{at}": at for at in range(100_000)}
     for bad in ({"steps": [None] * 100_000}, {"steps": [surplus]}, surplus):
         violations = check(bad, "flow")
@@ -379,7 +379,7 @@ def test_the_number_of_violations_told_is_bounded() -> None:
         assert "bytes as compact JSON" in violations[-1].message
 
 
-def test_too_many_steps_are_told_with_their_number() -> None:
+def test_too_many_steps_are_reported_with_their_number() -> None:
     violations = check({"steps": [None] * 100_000}, "flow")
     assert violations[0] == Violation(
         None, "steps must be a list of 1 to 200 steps, not of 100,000"

@@ -101,11 +101,12 @@ class DataApi:
             raise Refused("StatementTimeoutException", "Request timed out") from error
         except psycopg.Error as error:
             diagnosis = error.diag
-            place = f"; Position: {diagnosis.statement_position}"
+            position = diagnosis.statement_position
+            where = f"; Position: {position}" if position else ""
             raise Refused(
                 "DatabaseErrorException",
                 f"{diagnosis.severity}: {diagnosis.message_primary}"
-                f"{place if diagnosis.statement_position else ''}; SQLState: {diagnosis.sqlstate}",
+                f"{where}; SQLState: {diagnosis.sqlstate}",
             ) from error
 
 

@@ -12,16 +12,16 @@ pytestmark = pytest.mark.e2e
 
 
 @dataclass(frozen=True)
-class Told:
-    """The run when it had ended; its steps by key."""
+class EndedRun:
+    """A run that has ended, and its steps by key."""
 
     run: JsonObject
     steps: dict[str, JsonObject]
 
 
 @pytest.fixture(scope="module")
-def told(installed: Installation, receiver: Receiver) -> Told:
-    """Charged, five things at once, labelled; and then nothing goes any further."""
+def ended(installed: Installation, receiver: Receiver) -> EndedRun:
+    """The run charges, does five things at once, labels, and then fails."""
     answer_by_path(receiver, {"doomed": [500], "undo-charge": [500, 200]})
     installed.ok("PUT", "/queues/undone", {})
     installed.ok("PUT", "/functions/reserve", {"lambda": RESERVE})
@@ -42,15 +42,17 @@ def told(installed: Installation, receiver: Receiver) -> Told:
         compensated(receiver, "after"),
     )
     run = installed.finish("undo", installed.start("undo"))
-    return Told(run, {step["key"]: step for step in run["steps"]})
+    return EndedRun(run, {step["key"]: step for step in run["steps"]})
 
 
-def test_the_run_has_failed_and_is_compensated(told: Told) -> None:
-    assert (told.run["status"], told.run["compensation"]) == ("failed", {"state": "compensated"})
-    assert "answered 500" in told.run["last_error"]
+def test_the_run_has_failed_and_is_compensated(ended: EndedRun) -> None:
+    assert (ended.run["status"], ended.run["compensation"]) == ("failed", {"state": "compensated"})
+    assert "answered 500" in ended.run["last_error"]
 
 
-def test_the_receiver_is_called_forwards_and_then_backwards(told: Told, receiver: Receiver) -> None:
+def test_the_receiver_is_called_forwards_and_then_backwards(
+    ended: EndedRun, receiver: Receiver
+) -> None:
     calls = called(receiver)
     assert calls[0] == "charge"
     assert sorted(calls[1:6]) == ["crm", "log", "mail", "search", "stock"]
@@ -58,11 +60,11 @@ def test_the_receiver_is_called_forwards_and_then_backwards(told: Told, receiver
     assert sorted(calls[9:11]) == ["undo-crm", "undo-search"]
     assert calls[11:] == ["undo-charge"] * 2
     ids = [request.headers["webhook-id"] for request in receiver.at("/undo-charge")]
-    assert ids == [f"{told.run['id']}:compensate:charge"] * 2
+    assert ids == [f"{ended.run['id']}:compensate:charge"] * 2
 
 
-def test_every_compensation_has_a_row_after_its_step(told: Told) -> None:
-    assert [(step["key"], step.get("parent_step_id")) for step in told.run["steps"]] == [
+def test_every_compensation_has_a_row_after_its_step(ended: EndedRun) -> None:
+    assert [(step["key"], step.get("parent_step_id")) for step in ended.run["steps"]] == [
         ("charge", None),
         ("compensate:charge", None),
         ("all", None),
@@ -80,16 +82,18 @@ def test_every_compensation_has_a_row_after_its_step(told: Told) -> None:
         ("compensate:label", None),
         ("doomed", None),
     ]
-    for key, step in told.steps.items():
+    for key, step in ended.steps.items():
         compensates = key.startswith("compensate:")
         assert step.get("compensating", False) is compensates
         assert step["status"] == ("failed" if key == "doomed" else "succeeded")
-    assert told.steps["compensate:charge"]["attempt"] == 2
+    assert ended.steps["compensate:charge"]["attempt"] == 2
 
 
-def test_a_queue_and_a_function_undo_as_well(told: Told, installed: Installation) -> None:
+def test_a_queue_and_a_function_compensate_as_well(
+    ended: EndedRun, installed: Installation
+) -> None:
     (message,) = installed.ok("POST", "/queues/undone/messages/receive", {})["items"]
     assert message["body"] == {"undo": "mail"}
-    assert told.steps["compensate:mail"]["output"] == {"msg_id": message["id"]}
-    key = f"{told.run['id']}:compensate:stock"
-    assert told.steps["compensate:stock"]["output"] == {"reserved": "none", "key": key}
+    assert ended.steps["compensate:mail"]["output"] == {"msg_id": message["id"]}
+    key = f"{ended.run['id']}:compensate:stock"
+    assert ended.steps["compensate:stock"]["output"] == {"reserved": "none", "key": key}

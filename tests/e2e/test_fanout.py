@@ -43,8 +43,8 @@ class Crossing:
 
 
 @dataclass(frozen=True)
-class Told:
-    """The run when it had ended; its steps by key."""
+class EndedRun:
+    """A run that has ended, and its steps by key."""
 
     run: JsonObject
     steps: dict[str, JsonObject]
@@ -62,52 +62,54 @@ def children(receiver: Receiver) -> list[JsonObject]:
 
 
 @pytest.fixture(scope="module")
-def told(installed: Installation, receiver: Receiver) -> Told:
+def ended(installed: Installation, receiver: Receiver) -> EndedRun:
     receiver.answer = Crossing()
     installed.ok("PUT", "/queues/parcels", {})
     installed.ok("PUT", "/functions/reserve", {"lambda": RESERVE})
     installed.ok("PUT", "/database", DATABASE)
     installed.publish("parcel", *fan(*children(receiver)))
     run = installed.finish("parcel", installed.start("parcel"))
-    return Told(run, {step["key"]: step for step in run["steps"]})
+    return EndedRun(run, {step["key"]: step for step in run["steps"]})
 
 
 def test_eight_siblings_are_in_flight_at_once_and_one_is_tried_again(
-    told: Told, receiver: Receiver
+    ended: EndedRun, receiver: Receiver
 ) -> None:
     """None of the eight was answered before all were there, or they would have failed."""
-    assert statuses(told.run) == dict.fromkeys(["all", *CHILDREN, "joined"], "succeeded")
-    attempts = {key: told.steps[key]["attempt"] for key in CHILDREN}
+    assert statuses(ended.run) == dict.fromkeys(["all", *CHILDREN, "joined"], "succeeded")
+    attempts = {key: ended.steps[key]["attempt"] for key in CHILDREN}
     assert attempts == {**dict.fromkeys(CHILDREN, 1), AGAIN: 2}
     assert Counter(called(receiver)) == {**dict.fromkeys(HOOKS, 1), AGAIN: 2}
     assert called(receiver)[-1] == AGAIN
 
 
-def test_the_receiver_was_told_what_each_child_says(told: Told, receiver: Receiver) -> None:
+def test_the_receiver_got_what_each_child_sends(ended: EndedRun, receiver: Receiver) -> None:
     for request in receiver.calls:
         key = request.path[1:]
         assert request.body == {"for": key}
-        assert request.headers["webhook-id"] == f"{told.run['id']}:{key}"
-        assert request.headers["idempotency-key"] == f"{told.run['id']}:{key}"
+        assert request.headers["webhook-id"] == f"{ended.run['id']}:{key}"
+        assert request.headers["idempotency-key"] == f"{ended.run['id']}:{key}"
 
 
-def test_the_children_stand_in_the_order_of_the_definition_with_their_parent(told: Told) -> None:
-    parents = [(step["key"], step.get("parent_step_id")) for step in told.run["steps"]]
+def test_the_children_stand_in_the_order_of_the_definition_with_their_parent(
+    ended: EndedRun,
+) -> None:
+    parents = [(step["key"], step.get("parent_step_id")) for step in ended.run["steps"]]
     assert parents == [("all", None), *((key, "all") for key in CHILDREN), ("joined", None)]
 
 
 def test_the_output_of_the_join_is_an_object_by_key(
-    told: Told, installed: Installation, database: DataApi
+    ended: EndedRun, installed: Installation, database: DataApi
 ) -> None:
     taken = installed.ok("POST", "/queues/parcels/messages/receive", {"max": 10})["items"]
     sent = {message["body"]["for"]: message["id"] for message in taken}
     assert (len(taken), sorted(sent)) == (2, MAILS)
-    assert told.steps["joined"]["output"] == {
+    assert ended.steps["joined"]["output"] == {
         **{key: {"delivered": True, "status": 200} for key in HOOKS},
-        **{key: {"reserved": key, "key": f"{told.run['id']}:{key}"} for key in FUNCTIONS},
+        **{key: {"reserved": key, "key": f"{ended.run['id']}:{key}"} for key in FUNCTIONS},
         **{key: {"msg_id": sent[key]} for key in MAILS},
         "row": {"rows_affected": 1},
     }
-    assert told.run["output"] == told.steps["joined"]["output"]
+    assert ended.run["output"] == ended.steps["joined"]["output"]
     with psycopg.connect(database.dsn) as connection:
         assert connection.execute("select * from parcels").fetchall() == [(7,)]

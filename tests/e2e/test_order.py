@@ -32,7 +32,7 @@ class Order:
 
 @pytest.fixture(scope="module")
 def order(installed: Installation, receiver: Receiver) -> Order:
-    """Charged at the second attempt, reserved, provisioned, cooled off, and told to the user."""
+    """An order: charged at the second attempt, reserved, provisioned, cooled off, notified."""
     receiver.script(Reply(500), Reply(200))
     installed.ok("PUT", "/queues/emails", {})
     installed.ok("PUT", "/functions/reserve", {"lambda": RESERVE})

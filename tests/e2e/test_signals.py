@@ -18,7 +18,7 @@ STEPS = [
 
 
 @dataclass(frozen=True)
-class Told:
+class Observed:
     """What was seen, in the order of events; the run as it was when it stood at each wait."""
 
     at_first: JsonObject
@@ -32,7 +32,7 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(installed: Installation) -> Told:
+def observed(installed: Installation) -> Observed:
     """An early signal, an approval that is sent three times, and another approval."""
 
     def send(signal: str, **body: Any) -> tuple[int, Any]:
@@ -58,39 +58,39 @@ def told(installed: Installation) -> Told:
     ended = installed.finish("approval", run_id)
     late = send("approved")
     ticks = installed.invocations("tick") - ticks
-    return Told(at_first, early, answers, at_third, at_third_still, ended, late, ticks)
+    return Observed(at_first, early, answers, at_third, at_third_still, ended, late, ticks)
 
 
-def test_a_parked_run_says_why_it_does_not_move(told: Told) -> None:
-    (step, *_) = told.at_first["steps"]
-    assert (told.at_first["status"], step["status"]) == ("waiting", "waiting")
-    assert told.at_first["reason"].startswith('waiting for the signal "approved", until ')
+def test_a_parked_run_says_why_it_does_not_move(observed: Observed) -> None:
+    (step, *_) = observed.at_first["steps"]
+    assert (observed.at_first["status"], step["status"]) == ("waiting", "waiting")
+    assert observed.at_first["reason"].startswith('waiting for the signal "approved", until ')
 
 
-def test_an_early_signal_is_kept_for_its_wait(told: Told) -> None:
-    assert told.early == told.at_first
-    assert told.at_third["steps"][1]["output"] == {"boxes": 3}
+def test_an_early_signal_is_kept_for_its_wait(observed: Observed) -> None:
+    assert observed.early == observed.at_first
+    assert observed.at_third["steps"][1]["output"] == {"boxes": 3}
 
 
-def test_a_signal_that_is_repeated_with_its_key_is_taken_once(told: Told) -> None:
-    (status, body), *repeated = told.answers
+def test_a_signal_that_is_repeated_with_its_key_is_taken_once(observed: Observed) -> None:
+    (status, body), *repeated = observed.answers
     assert status == 201
     assert set(body) == {"id", "run_id", "signal", "created_at"}
-    assert (body["run_id"], body["signal"]) == (told.ended["id"], "approved")
+    assert (body["run_id"], body["signal"]) == (observed.ended["id"], "approved")
     assert repeated == [(status, body)] * 2
-    assert told.at_third["steps"][0]["output"] == {"by": "ada"}
-    assert told.at_third_still == told.at_third
+    assert observed.at_third["steps"][0]["output"] == {"by": "ada"}
+    assert observed.at_third_still == observed.at_third
 
 
-def test_the_run_goes_on_to_its_end_without_a_tick(told: Told) -> None:
-    assert told.ended["status"] == "succeeded"
-    outputs = [step["output"] for step in told.ended["steps"]]
+def test_the_run_goes_on_to_its_end_without_a_tick(observed: Observed) -> None:
+    assert observed.ended["status"] == "succeeded"
+    outputs = [step["output"] for step in observed.ended["steps"]]
     assert outputs == [{"by": "ada"}, {"boxes": 3}, {"by": "bob"}]
-    assert told.ended["output"] == {"by": "bob"}
-    assert told.ticks == 0
+    assert observed.ended["output"] == {"by": "bob"}
+    assert observed.ticks == 0
 
 
-def test_a_run_that_has_ended_takes_no_signal(told: Told) -> None:
-    status, body = told.late
+def test_a_run_that_has_ended_takes_no_signal(observed: Observed) -> None:
+    status, body = observed.late
     assert (status, body["code"]) == (409, "run_finished")
     assert "succeeded already" in body["detail"]

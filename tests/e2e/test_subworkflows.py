@@ -72,7 +72,7 @@ def test_a_child_that_was_cancelled_fails_its_parent_at_once(installed: Installa
     assert [run["status"] for run in installed.runs_of("stop-child")] == ["cancelled"]
 
 
-def test_a_cancel_goes_down_to_the_child_if_it_is_told_to(installed: Installation) -> None:
+def test_a_cancel_goes_down_to_the_child_if_it_cascades(installed: Installation) -> None:
     run_id = family(installed, "cascade", await_signal())
     _, child = parked(installed, "cascade", run_id)
     answer = installed.cancel("cascade", run_id, "?cascade=true")

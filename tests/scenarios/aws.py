@@ -33,7 +33,7 @@ LOOPBACK: Final = (ip_network("127.0.0.0/8"),)
 
 
 class Context:
-    """What Lambda tells a handler."""
+    """The context that Lambda gives to a handler."""
 
     aws_request_id = "request-1"
     invoked_function_arn = "arn:aws:lambda:eu-west-1:123456789012:function:stepwell-test-tick"
@@ -146,7 +146,7 @@ class AwsHome(Home):
         return [iso(one.sent_timestamp) for one in waiting(f"{PREFIX}demo-{queue}")]
 
     def sent_ids(self, queue: str) -> list[int | str]:
-        """What the messages in a queue are called."""
+        """The ids of the messages in a queue."""
         return [one.id for one in waiting(f"{PREFIX}demo-{queue}")]
 
     def use_database(self) -> None:

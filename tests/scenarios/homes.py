@@ -24,11 +24,11 @@ JsonObject = dict[str, Any]
 
 
 class StoryClock:
-    """Time that stands still until somebody sleeps or a story skips some."""
+    """A clock that stands still until a caller sleeps or a story skips time."""
 
     def __init__(self) -> None:
         self.at = START
-        # What goes on in the world while somebody sleeps.
+        # What happens in the world while a caller sleeps.
         self.meanwhile: Callable[[], None] = lambda: None
         self._sleeping = False
 

@@ -53,7 +53,8 @@ ACCESS: Final = (
 DEFINITIONS: Final = (
     _of("a name has a form", "definitions/rules::the_name_has_a_form"),
     _of(
-        "a version is enabled unless told otherwise", "definitions/rules::an_enabled_first_version"
+        "a version is enabled unless its body says otherwise",
+        "definitions/rules::an_enabled_first_version",
     ),
     _of(
         "a PUT makes the next version, and changes no run in flight",
@@ -81,7 +82,7 @@ DEFINITIONS: Final = (
         "definitions/rules::compensations_stand_only",
     ),
     _of(
-        "all violations are told, and nothing is stored",
+        "all violations are reported, and nothing is stored",
         "definitions/validate_only::a_bad_one_gets_every_violation",
         "definitions/validate_only::a_good_definition",
     ),
@@ -305,7 +306,7 @@ READING: Final = (
         "compensation/order::the_walk_goes_backwards",
     ),
     _of(
-        "an error of the database is told in its words",
+        "an error of the database is reported in its words",
         "steps/order_pipeline::an_error_of_the_database",
     ),
     _of("a reader may wait for the end", "reading/wait_for_the_end::it_answers_when_the_run_ends"),

@@ -30,6 +30,6 @@ def test_every_story_shows_a_rule() -> None:
     assert set(STORIES) - named == set()
 
 
-def test_no_rule_is_told_twice() -> None:
+def test_no_rule_is_stated_twice() -> None:
     texts = [rule.text for rule in RULES]
     assert len(set(texts)) == len(texts)

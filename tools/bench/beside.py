@@ -27,7 +27,7 @@ Watch = Callable[[str], AbstractContextManager[None]]
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """Every act succeeds at once; and a secret stays as it is."""
+    """Every attempt succeeds at once; a secret stays as it is."""
 
     def run(self, attempt: Attempt) -> Outcome:
         """Succeed."""

@@ -62,7 +62,7 @@ class Watch:
 
 
 class WatchedConnection:
-    """A connection that tells of its statements."""
+    """A connection that reports its statements."""
 
     def __init__(self, connection: sqlite3.Connection, watch: Watch) -> None:
         self._connection = connection

@@ -1,4 +1,4 @@
-"""What a fresh Lambda of the executor pays before it can do anything: CPU time of its imports.
+"""What a fresh Lambda of the executor costs before it can work: CPU time of its imports.
 
 Beside it stands what botocore and its first client take alone, which nothing here can spare.
 """

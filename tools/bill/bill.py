@@ -60,13 +60,13 @@ TARGETS: Final = {
 }
 ORDER_PIPELINE: Final = Path(__file__).parents[2] / "examples/order_pipeline/workflow.json"
 # JSON text without escapes; a hundred of these can hardly be compressed.
-LETTERS: Final = "".join(sorted({*string.printable[:95]} - {'"', "\\"}))
+CHARACTERS: Final = "".join(sorted({*string.printable[:95]} - {'"', "\\"}))
 
 PROJECT, WORKFLOW, ORGANIZATION = "shop", "order-pipeline", "acme"
 
 
 class SkippingClock:
-    """Time that moves when somebody sleeps, and with every step."""
+    """A clock that moves when a caller sleeps, and with every step."""
 
     def __init__(self) -> None:
         self.at = 1_800_000_000_000
@@ -128,29 +128,29 @@ class Work:
         self.clock.sleep(7)
         if attempt.kind is Kind.ENQUEUE:
             self.meter.sqs(1)
-        return Succeeded(jsonvalue.encode("".join(self.dice.choices(LETTERS, k=OUTPUT - 2))))
+        return Succeeded(jsonvalue.encode("".join(self.dice.choices(CHARACTERS, k=OUTPUT - 2))))
 
 
 @dataclass
 class OneByOne:
-    """A task group of whose tasks one ends at each wait: nobody's outcomes share a commit."""
+    """A task group in which one task ends at each wait: no two outcomes share a commit."""
 
     tasks: deque[Callable[[], None]] = field(default_factory=deque)
 
     def open(self) -> "OneByOne":
-        """Another one."""
+        """A group without a task."""
         return OneByOne()
 
     def start(self, task: Callable[[], None]) -> None:
-        """Do it at a wait."""
+        """Keep the task for a wait."""
         self.tasks.append(task)
 
     def wait(self, _ms: int | None) -> None:
-        """Do the oldest."""
+        """Run the oldest task."""
         self.tasks.popleft()()
 
     def close(self) -> None:
-        """Do the others."""
+        """Run the tasks that are left."""
         while self.tasks:
             self.wait(None)
 

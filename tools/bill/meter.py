@@ -1,6 +1,6 @@
 """A meter that counts what AWS bills: DynamoDB units, SQS requests, Lambda time.
 
-It listens to the calls of the clients it is told to watch, and reads every item before and after
+It listens to the calls of the clients that it watches, and reads every item before and after
 a write, over a client of its own: for tests and benchmarks, never for an installation. Of a
 refused update only the stored item is known, so what it would have grown to is not counted.
 Reads that filter or project would be billed by what they looked at; nothing here does either.

@@ -41,7 +41,7 @@ def repeats(evidence: Evidence) -> int:
 
 
 def interrupted(evidence: Evidence) -> int:
-    """How many executions were in flight at a kill, as far as their own log tells."""
+    """How many executions were in flight at a kill, as far as their own log shows."""
     count, previous = 0, 0
     for kill in evidence.kills:
         count += sum(

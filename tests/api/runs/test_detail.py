@@ -100,7 +100,7 @@ def test_a_failed_run_shows_the_code_of_what_it_failed_of(
             assert (shown["id"], shown["status"], shown["code"]) == (run_id, "failed", code)
 
 
-def test_a_run_whose_rollback_stopped_shows_the_code_of_its_step(home: Home) -> None:
+def test_a_run_whose_compensation_stopped_shows_the_code_of_its_step(home: Home) -> None:
     compensation = {"kind": "sql", "target": "select 1", "max_attempts": 1}
     home.publish("orders", sql("a", compensate=compensation), sql("b"))
     home.outcomes = [

@@ -73,7 +73,7 @@ def test_reserved_names_are_refused(home: Home, name: str) -> None:
     assert "app, sync, usage" in refused(answer, "invalid_request")
 
 
-def test_the_longest_name_is_taken_and_percent_encoding_is_undone(home: Home) -> None:
+def test_the_longest_name_is_taken_and_percent_encoding_is_decoded(home: Home) -> None:
     home.publish("a" * 64)
     assert home.call("PUT", "/workflows/order%2Dpipeline", {"steps": [SQL]}).status == 201
     assert home.call("GET", "/workflows/order-pipeline").status == 200

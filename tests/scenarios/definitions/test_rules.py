@@ -9,7 +9,7 @@ from tests.scenarios.homes import Home, JsonObject
 HOOK: JsonObject = {"key": "hook", "kind": "webhook", "target": "https://a.example/x"}
 NAP: JsonObject = {"key": "nap", "kind": "sleep", "sleep_for": "1s"}
 JOIN: JsonObject = {"key": "join", "kind": "join"}
-UNDO: JsonObject = {"kind": "enqueue", "target": "emails"}
+COMPENSATION: JsonObject = {"kind": "enqueue", "target": "emails"}
 
 
 def fanout(*children: JsonObject, **fields: Any) -> JsonObject:
@@ -71,19 +71,19 @@ TARGETS = {
     "an unknown kind": ([of_kind("loop")], "one"),
 }
 COMPENSATIONS = {
-    "of a fan-out": ([fanout(compensate=UNDO), JOIN], "fan"),
-    "of a join": ([fanout(), {**JOIN, "compensate": UNDO}], "join"),
-    "of a sleep": ([{**NAP, "compensate": UNDO}], "nap"),
-    "of a wait": ([of_kind("wait_for_signal", signal="s", compensate=UNDO)], "one"),
+    "of a fan-out": ([fanout(compensate=COMPENSATION), JOIN], "fan"),
+    "of a join": ([fanout(), {**JOIN, "compensate": COMPENSATION}], "join"),
+    "of a sleep": ([{**NAP, "compensate": COMPENSATION}], "nap"),
+    "of a wait": ([of_kind("wait_for_signal", signal="s", compensate=COMPENSATION)], "one"),
     "a sub-workflow": (
         [hook(compensate={"kind": "subworkflow", "target": "b"})],
         "compensate:hook",
     ),
-    "with a key": ([hook(compensate={**UNDO, "key": "k"})], "compensate:hook"),
-    "with children": ([hook(compensate={**UNDO, "children": [NAP]})], "compensate:hook"),
-    "nested": ([hook(compensate={**UNDO, "compensate": UNDO})], "compensate:hook"),
-    "with a sleep": ([hook(compensate={**UNDO, "sleep_for": "1s"})], "compensate:hook"),
-    "with a signal": ([hook(compensate={**UNDO, "signal": "s"})], "compensate:hook"),
+    "with a key": ([hook(compensate={**COMPENSATION, "key": "k"})], "compensate:hook"),
+    "with children": ([hook(compensate={**COMPENSATION, "children": [NAP]})], "compensate:hook"),
+    "nested": ([hook(compensate={**COMPENSATION, "compensate": COMPENSATION})], "compensate:hook"),
+    "with a sleep": ([hook(compensate={**COMPENSATION, "sleep_for": "1s"})], "compensate:hook"),
+    "with a signal": ([hook(compensate={**COMPENSATION, "signal": "s"})], "compensate:hook"),
 }
 
 

@@ -32,7 +32,7 @@ def test_other_signals_do_not_prolong_a_wait(home: Home) -> None:
     assert home.run("order", run_id)["status"] == "failed"
 
 
-def test_a_wait_lasts_seven_days_unless_told_otherwise(home: Home) -> None:
+def test_a_wait_lasts_seven_days_by_default(home: Home) -> None:
     home.publish("order", await_signal())
     run_id = home.start("order")
     home.drain()

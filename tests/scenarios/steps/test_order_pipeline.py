@@ -106,7 +106,7 @@ def test_an_order_runs_through_all_five_kinds(home: Home, receiver: Receiver) ->
     assert reserved.headers["idempotency-key"] == f"{run_id}:reserve"
 
 
-def test_an_error_of_the_database_is_told_in_its_words(home: Home) -> None:
+def test_an_error_of_the_database_is_reported_in_its_words(home: Home) -> None:
     home.use_database()
     home.publish("order", {**sql("provision", "update nothing set a = 1"), "max_attempts": 1})
     run = home.finish("order", home.start("order"))
