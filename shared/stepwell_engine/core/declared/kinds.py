@@ -1,8 +1,8 @@
 """The kinds of steps: one description of each, from which everything else comes.
 
 Validation, defaults, the OpenAPI document, the tables of docs/steps.md and the words for what a
-run waits for read this table. A new kind takes an entry here, an arm of `decide`, a step runner
-if it is an action, and a scenario.
+run waits for read this table. A new kind takes a name in `definition`, an entry here, an arm of
+`decide`, a step runner if it is an action, and a scenario.
 """
 
 from collections.abc import Callable, Mapping
