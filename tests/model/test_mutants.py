@@ -146,7 +146,8 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
                 "wait_for_signal",
                 "    if context.now < ends(opened):\n",
                 "    if context.now < ends(opened):\n"
-                "        opened = replace(opened, next_at=context.now + step.timeout)\n"
+                "        until = context.now + step.timeout\n"
+                "        opened = Record(step.key, opened.status, 1, context.now, next_at=until)\n"
                 "        journal = record_open(journal, opened)\n",
             )
         ],

@@ -14,7 +14,8 @@ from stepwell_engine.core.run.attempt import Attempt, Outcome, Succeeded
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
 from stepwell_engine.core.run.status import Status
-from stepwell_engine.wiring.engine import Capabilities, Stores, assemble
+from stepwell_engine.wiring.engine import assemble
+from stepwell_engine.wiring.stores import Capabilities, Stores
 
 PROJECT = "shop"
 SLEEPING, WAITING = "sleeping", "order"  # workflows whose runs park

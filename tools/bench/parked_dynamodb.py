@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from stepwell_engine.adapters.dynamodb.client import connect
-from stepwell_engine.wiring.engine import Stores
+from stepwell_engine.wiring.stores import Stores
 from tools.bench.beside import NOTHING, Beside
 from tools.bill.meter import Billed, Meter
 from tools.moto_home import REGION, DynamoHome, client

@@ -35,7 +35,8 @@ from stepwell_engine.limits import MAX_CHILDREN
 from stepwell_engine.ports import Clock, Runs, StepRunner
 from stepwell_engine.service.projects.identity import Permission, Role
 from stepwell_engine.service.worker.advance import Advance
-from stepwell_engine.wiring.engine import Capabilities, Stores, assemble
+from stepwell_engine.wiring.engine import assemble
+from stepwell_engine.wiring.stores import Capabilities, Stores
 from tools.bill import prices
 from tools.bill.meter import Bill, Meter
 from tools.moto_home import CONTROL, REGION, RUNS, DynamoHome, client

@@ -26,8 +26,9 @@ from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.ports import Clock, StepRunner
 from stepwell_engine.service.worker.sweep import Sweep
 from stepwell_engine.settings.aws import AwsSettings
-from stepwell_engine.wiring.engine import Capabilities, Engine, Stores, assemble
+from stepwell_engine.wiring.engine import Engine, assemble
 from stepwell_engine.wiring.outside import Outside
+from stepwell_engine.wiring.stores import Capabilities, Stores
 
 CAPABILITIES: Final = Capabilities(
     functions=frozenset({"url", "lambda"}),

@@ -30,9 +30,10 @@ from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.errors import StoreError
 from stepwell_engine.ports import Clock, Secrets, StepRunner
 from stepwell_engine.settings.embedded import Settings, environment
-from stepwell_engine.wiring.engine import Capabilities, Engine, Stores, assemble
+from stepwell_engine.wiring.engine import Engine, assemble
 from stepwell_engine.wiring.lazy import LazyStepRunner
 from stepwell_engine.wiring.outside import Outside
+from stepwell_engine.wiring.stores import Capabilities, Stores
 
 if TYPE_CHECKING:
     from stepwell_engine.adapters.postgres.local import LocalPostgres

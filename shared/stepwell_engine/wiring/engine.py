@@ -1,67 +1,34 @@
 """What every home has: the use cases over its adapters."""
 
-from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from stepwell_engine.adapters.process.gate import ProcessGate
 from stepwell_engine.adapters.process.task_groups import ThreadTaskGroups
-from stepwell_engine.api.services import Services
-from stepwell_engine.core.values.units import Ms
-from stepwell_engine.ports import (
-    Clock,
-    Dispatcher,
-    Grants,
-    Ids,
-    LongPollSlots,
-    Projects,
-    Queues,
-    Resources,
-    Runs,
-    Secrets,
-    StepRunner,
-    Versions,
-)
+from stepwell_engine.ports import Clock, Dispatcher, Ids, LongPollSlots, StepRunner
 from stepwell_engine.service.projects.definitions import Workflows
-from stepwell_engine.service.projects.identity import Identity
-from stepwell_engine.service.projects.queue_messages import QueueMessages
-from stepwell_engine.service.projects.resources import ResourceRegistry
-from stepwell_engine.service.runs.controls import Controls
-from stepwell_engine.service.runs.queries import Queries
-from stepwell_engine.service.runs.starts import Starts
 from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.sweep import Sweep
+from stepwell_engine.wiring.stores import Capabilities, Stores
+
+if TYPE_CHECKING:
+    from stepwell_engine.api.services import Services
 
 
-@dataclass(frozen=True, slots=True)
-class Stores:
-    """Where a home keeps things."""
-
-    runs: Runs
-    projects: Projects
-    grants: Grants
-    versions: Versions
-    resources: Resources
-    queues: Queues
-    secrets: Secrets
-
-
-@dataclass(frozen=True, slots=True)
-class Capabilities:
-    """What a home can do: kinds of functions and of databases; how far a tick looks ahead, ms."""
-
-    functions: AbstractSet[str]
-    databases: AbstractSet[str]
-    look_ahead: Ms
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Engine:
-    """The use cases."""
+    """The use cases: a worker's, a tick's, and those behind the API."""
 
-    services: Services
     advance: Advance
     sweep: Sweep
+    make_services: "Callable[[], Services]"
+
+    @cached_property
+    def services(self) -> "Services":
+        """The use cases behind the API, loaded when first asked for: a worker needs none."""
+        return self.make_services()
 
 
 def assemble(
@@ -75,32 +42,15 @@ def assemble(
 ) -> Engine:
     """The use cases over a home's adapters. `slots`: None lets every request wait."""
     workflows = Workflows(stores.versions, stores.secrets, clock)
+
+    def make_services() -> "Services":
+        from stepwell_engine.wiring.services import services  # noqa: PLC0415
+
+        return services(stores, workflows, dispatcher, clock, ids, capabilities, slots)
+
+    gate = ProcessGate()
     return Engine(
-        services=Services(
-            workflows=workflows,
-            starts=Starts(stores.runs, workflows, dispatcher, clock, ids),
-            controls=Controls(stores.runs, workflows, dispatcher, clock, ids),
-            queries=Queries(stores.runs, workflows, clock, slots),
-            resources=ResourceRegistry(
-                stores.resources,
-                stores.queues,
-                stores.secrets,
-                clock,
-                function_kinds=capabilities.functions,
-                database_kinds=capabilities.databases,
-            ),
-            messages=QueueMessages(stores.queues, clock),
-            identity=Identity(stores.projects, stores.grants, clock, ids),
-        ),
-        advance=Advance(
-            stores.runs,
-            workflows,
-            runners,
-            ThreadTaskGroups(),
-            dispatcher,
-            clock,
-            ids,
-            ProcessGate(),
-        ),
-        sweep=Sweep(stores.runs, dispatcher, clock, capabilities.look_ahead),
+        Advance(stores.runs, workflows, runners, ThreadTaskGroups(), dispatcher, clock, ids, gate),
+        Sweep(stores.runs, dispatcher, clock, capabilities.look_ahead),
+        make_services,
     )

@@ -15,7 +15,12 @@ from stepwell_engine.core.run.decision import StartAttempts
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.records import Joined, Record
 from stepwell_engine.core.run.status import StepStatus
-from stepwell_engine.core.run.transitions import cancel_open, record_finished, record_open
+from stepwell_engine.core.run.transitions import (
+    cancel_open,
+    record_finished,
+    record_open,
+    succeeded_record,
+)
 from stepwell_engine.core.values import jsonvalue
 
 
@@ -48,7 +53,7 @@ def join(context: DecisionContext, step: Step, journal: Journal) -> StepDecision
             f"at most {limits.MAX_OUTPUT:,} are kept"
         )
         return StepDecision(fail_step(journal, record, text, "output_too_large", context.now))
-    done = replace(record, status=StepStatus.SUCCEEDED, finished_at=context.now, output=Joined())
+    done = succeeded_record(record, Joined(), context.now)
     return StepDecision(replace(finish_step(journal, done), children_done=0, children_bytes=0))
 
 

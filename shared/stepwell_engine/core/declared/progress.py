@@ -32,7 +32,7 @@ class Progress:
     @property
     def held(self) -> bool:
         """Whether a worker is at it right now, as far as the lease tells."""
-        return self.head.lease_token is not None and self.head.lease_expires_at > self.now
+        return self.head.held(self.now)
 
     @property
     def over(self) -> bool:

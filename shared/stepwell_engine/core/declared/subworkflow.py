@@ -17,7 +17,12 @@ from stepwell_engine.core.run.decision import CancelChild, Park, StartChild
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
-from stepwell_engine.core.run.transitions import ends, record_open, retrying_record
+from stepwell_engine.core.run.transitions import (
+    ends,
+    record_open,
+    retrying_record,
+    succeeded_record,
+)
 from stepwell_engine.core.values.durations import in_seconds
 
 # What is not retried anywhere up the chain of parents.
@@ -107,14 +112,7 @@ def settle_child(
     if opened is None:
         return journal
     if result.status is Status.SUCCEEDED:
-        done = replace(
-            opened,
-            status=StepStatus.SUCCEEDED,
-            finished_at=now,
-            next_at=None,
-            output=result.output,
-        )
-        return finish_step(journal, done)
+        return finish_step(journal, succeeded_record(opened, result.output, now))
     if result.status is Status.CANCELLED and result.ended_at < ends(opened):
         text = f"child run {opened.child} was cancelled"
         return fail_step(journal, opened, text, "child_cancelled", now)

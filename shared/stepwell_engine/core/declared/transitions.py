@@ -20,9 +20,7 @@ def fail_step(
     journal: Journal, record: Record, message: str, code: str | None, now: int
 ) -> Journal:
     """Record that a top-level step failed for good, and with it the run."""
-    failed = failed_record(record, message, code, now)
-    failure = Failure(failed.error or "", code, record.key)
-    return replace(record_finished(journal, failed), failure=failure)
+    return _failed_of(journal, failed_record(record, message, code, now))
 
 
 def breach_ceiling(journal: Journal) -> Journal:
@@ -41,6 +39,10 @@ def record_failure(definition: Definition, journal: Journal, failed: Record) -> 
     """
     if failed.key != definition.steps[journal.position].key:
         return record_finished(journal, failed)
+    return _failed_of(journal, failed)
+
+
+def _failed_of(journal: Journal, failed: Record) -> Journal:
     failure = Failure(failed.error or "", failed.code, failed.key)
     return replace(record_finished(journal, failed), failure=failure)
 

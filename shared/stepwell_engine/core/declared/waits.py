@@ -1,7 +1,6 @@
 """Steps that wait for time or for a signal. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from stepwell_engine.core.declared.context import DecisionContext, StepDecision
 from stepwell_engine.core.declared.definition import Step
@@ -11,7 +10,7 @@ from stepwell_engine.core.run.inbox import InboxMessage, MessageKind, content_of
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
-from stepwell_engine.core.run.transitions import ends, record_open
+from stepwell_engine.core.run.transitions import ends, record_open, succeeded_record
 from stepwell_engine.core.values.durations import in_seconds
 
 
@@ -24,8 +23,7 @@ def sleep(context: DecisionContext, step: Step, journal: Journal) -> StepDecisio
         journal = record_open(journal, opened)
     if context.now < ends(opened):
         return StepDecision(journal, Park(Status.SLEEPING, ends(opened)))
-    done = replace(opened, status=StepStatus.SUCCEEDED, finished_at=context.now, next_at=None)
-    return StepDecision(finish_step(journal, done))
+    return StepDecision(finish_step(journal, succeeded_record(opened, None, context.now)))
 
 
 def wait_for_signal(context: DecisionContext, step: Step, journal: Journal) -> StepDecision:
@@ -37,7 +35,8 @@ def wait_for_signal(context: DecisionContext, step: Step, journal: Journal) -> S
         journal = record_open(journal, opened)
     arrived = _oldest(context.inbox, step.signal)
     if arrived is not None:
-        done = _received(opened, context.inbox[arrived], context.now)
+        payload = content_of(context.inbox[arrived]).payload
+        done = succeeded_record(opened, payload, context.now)
         return StepDecision(finish_step(journal, done), consumed=(arrived,))
     if context.now < ends(opened):
         return StepDecision(journal, Park(Status.WAITING, ends(opened)), absent=True)
@@ -56,14 +55,4 @@ def _oldest(inbox: Mapping[str, InboxMessage], name: str | None) -> str | None:
             if message.kind is MessageKind.SIGNAL and message.name == name
         ),
         None,
-    )
-
-
-def _received(opened: Record, message: InboxMessage, now: int) -> Record:
-    return replace(
-        opened,
-        status=StepStatus.SUCCEEDED,
-        finished_at=now,
-        next_at=None,
-        output=content_of(message).payload,
     )

@@ -80,7 +80,10 @@ class Head:
         """Whether the run may still move."""
         return self.status in LIVE
 
+    def held(self, now: EpochMs) -> bool:
+        """Whether a worker is at it, as far as the lease tells."""
+        return self.lease_token is not None and self.lease_expires_at > now
+
     def shown_status(self, now: EpochMs) -> Status:
         """The status a user sees: a live run whose lease is in force is running."""
-        held = self.lease_token is not None and self.lease_expires_at > now
-        return Status.RUNNING if self.live and held else self.status
+        return Status.RUNNING if self.live and self.held(now) else self.status

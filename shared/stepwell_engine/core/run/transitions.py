@@ -5,7 +5,7 @@ from dataclasses import replace
 from stepwell_engine import limits
 from stepwell_engine.core.run.attempt import Deferred, Failed
 from stepwell_engine.core.run.journal import Failure, Journal
-from stepwell_engine.core.run.records import Record
+from stepwell_engine.core.run.records import Output, Record
 from stepwell_engine.core.run.retry import backoff, pause
 from stepwell_engine.core.run.status import StepStatus
 
@@ -50,7 +50,7 @@ def failed_record(record: Record, message: str, code: str | None, now: int) -> R
     )
 
 
-def succeeded_record(record: Record, output: bytes | None, now: int) -> Record:
+def succeeded_record(record: Record, output: Output | None, now: int) -> Record:
     """The record of a step that succeeded: its errors are forgotten, its attempts are not."""
     return replace(
         record,
