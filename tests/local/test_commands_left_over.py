@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +40,8 @@ def read(descriptor: int) -> bytes:
 
 
 def start(host: Host, script: str) -> str:
-    host.ok("PUT", "/functions/f", {"command": ["sh", "-c", script]})
+    """Start a run whose only step runs a script once its event is there: the watcher knows then."""
+    host.ok("PUT", "/functions/f", {"command": ["sh", "-c", f"cat > /dev/null; {script}"]})
     return host.start("w", {"key": "a", "kind": "function", "target": "f"})
 
 
@@ -75,7 +77,10 @@ def test_a_watcher_that_was_killed_is_replaced_with_the_next_command(
     with pipe(tmp_path / "fifo") as held, hosting(data) as host:
         start(host, family(tmp_path / "fifo"))
         assert read(held) == b"begun\n"
-        watcher(host).kill()
+        killed = watcher(host)
+        killed.kill()
+        while killed.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.005)
         start(host, family(tmp_path / "fifo"))
         assert read(held) == b"begun\n"
         host.end(signal.SIGKILL)
