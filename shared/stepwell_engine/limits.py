@@ -94,3 +94,4 @@ OPEN_ERRORS: Final = 16 * KIB  # of what backs off, together, once a journal tak
 INLINE_OUTPUT: Final = 300
 INLINE_INPUT: Final = 120
 INLINE_MESSAGE: Final = 200
+MAX_WAL: Final = 64 * MIB  # of SQLite's log, above which it is emptied

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from stepwell_engine import limits
 from stepwell_engine.adapters.sqlite.schema import SCHEMA, UPGRADES, VERSION
 from stepwell_engine.errors import NewerFormat, StoreError, Unavailable
 
@@ -19,6 +20,8 @@ Row = tuple[Any, ...]
 
 OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
 BUSY_SECONDS = 10.0  # how long another process may hold the file before a write gives up
+CHECKPOINT_SECONDS = 5.0  # how long reads in progress may keep an overlong log from being emptied
+LOOK_EVERY = 100  # transactions, after which the size of the log is looked at
 RESTORE = "restore it from a backup, or name another data folder"
 _MAGIC = b"SQLite format 3\x00"
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -42,6 +45,9 @@ class Database:
     Writes commit in groups: every operation that waits while a transaction is being written goes
     into the next one, so that many threads share one fsync and a single thread waits for nobody.
 
+    Reads that overlap keep SQLite from using its log (WAL) again from the start. Above MAX_WAL
+    reads that begin wait, for CHECKPOINT_SECONDS at most, until it is written back and emptied.
+
     Raises StoreError for a file that is damaged or not Stepwell's, NewerFormat for one of a newer
     version (left as it is), Unavailable if it cannot be opened or another process holds it.
     """
@@ -53,6 +59,11 @@ class Database:
         self._writing = threading.Lock()
         self._pending: deque[_Pending] = deque()
         self._idle: deque[sqlite3.Connection] = deque()
+        self._log = path.with_name(f"{path.name}-wal")
+        self._unseen = 0  # transactions since the size of the log was looked at
+        self._unmoved = 0  # size of a log that could not be emptied
+        self._may_read = threading.Event()
+        self._may_read.set()
         self._writer = self._open()
 
     def write(self, operation: Operation[T]) -> T:
@@ -67,6 +78,7 @@ class Database:
         with self._writing:
             if not entry.done:
                 self._write_pending()
+                self._limit_log()
         if entry.error is not None:
             raise entry.error
         result: T = entry.result
@@ -74,6 +86,8 @@ class Database:
 
     def read(self, query: Operation[T]) -> T:
         """Run a query on one snapshot that contains everything committed before the call."""
+        if not self._may_read.is_set():
+            self._may_read.wait(CHECKPOINT_SECONDS)
         connection = self._reader()
         try:
             connection.execute("BEGIN")
@@ -160,6 +174,24 @@ class Database:
             translated.__cause__ = error
         for entry in batch:
             entry.error = translated
+
+    def _limit_log(self) -> None:
+        """Empty a log above MAX_WAL; one that a long read keeps, when it has grown by that much."""
+        self._unseen += 1
+        if self._unseen < LOOK_EVERY:
+            return
+        self._unseen = 0
+        try:
+            size = self._log.stat().st_size
+        except OSError:
+            return
+        if size <= self._unmoved + limits.MAX_WAL:
+            return
+        self._may_read.clear()
+        try:
+            self._unmoved = 0 if _empty_log(self._writer) else size
+        finally:
+            self._may_read.set()
 
     # --- connections --------------------------------------------------------------------------
 
@@ -263,6 +295,19 @@ class Database:
 def _version(connection: sqlite3.Connection) -> int:
     found: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return found
+
+
+def _empty_log(connection: sqlite3.Connection) -> bool:
+    """Write the log back and truncate it; False if reads prevent it for CHECKPOINT_SECONDS."""
+    try:
+        connection.execute(f"PRAGMA busy_timeout = {CHECKPOINT_SECONDS * 1000:.0f}")
+        try:
+            busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
+    except sqlite3.Error:  # what was committed is safe: the next write says what is wrong
+        return False
+    return not busy
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
