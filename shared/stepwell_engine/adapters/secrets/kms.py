@@ -4,17 +4,22 @@ import base64
 import binascii
 import threading
 from collections import OrderedDict
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
 
 from stepwell_engine.adapters.aws_clients import ERRORS, Clients, code_of, message_of
-from stepwell_engine.core.values.units import ProjectRef
+from stepwell_engine.core.values.units import EpochMs, Ms, ProjectRef
 from stepwell_engine.errors import StoreError, TooLong, Unavailable
-from stepwell_engine.limits import KIB, MINUTE
+from stepwell_engine.limits import KIB, MINUTE, SECOND
 from stepwell_engine.ports import Clock
+
+T = TypeVar("T")
 
 MAX_PLAIN: Final = 4 * KIB  # bytes that one call of KMS seals
 KEPT: Final = 5 * MINUTE  # that an opened secret is used again without asking KMS
 MOST_KEPT: Final = 256
+REFUSED_FIRST: Final = 5 * SECOND  # that KMS is not asked again once it refuses, doubling
+REFUSED_LONGEST: Final = 60 * SECOND
 
 _VERSION: Final = "k1"
 _ATTEMPTS: Final = 3
@@ -27,11 +32,21 @@ _REFUSED: Final = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """What KMS said: the answer to all who ask before `until`, `pause` after KMS said it."""
+
+    text: str
+    until: EpochMs
+    pause: Ms
+
+
 class KmsSecrets:
     """The Secrets port. Sealed text is `k1.` and the URL-safe base64 of KMS's ciphertext.
 
     What was opened is kept in memory for KEPT, so that a signed webhook is not a call of KMS each
-    time; a key that is disabled or deleted still opens what is kept.
+    time; a key that is disabled or deleted still opens what is kept. That KMS refuses to open a
+    secret is kept too, so that a thousand steps that need it do not ask a thousand times.
     """
 
     def __init__(self, clients: Clients, key_id: str, clock: Clock) -> None:
@@ -40,6 +55,7 @@ class KmsSecrets:
         self._clock = clock
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, str], tuple[int, str]] = OrderedDict()
+        self._refusals: OrderedDict[tuple[str, str], _Refusal] = OrderedDict()
 
     def seal(self, plain: str, project: ProjectRef) -> str:
         """Sealed text; another one every time. TooLong above MAX_PLAIN."""
@@ -52,19 +68,32 @@ class KmsSecrets:
     def open(self, sealed: str, project: ProjectRef) -> str:
         """ValueError if it was sealed for another project, with another key, or is damaged.
 
-        Unavailable if KMS does not answer, StoreError if it refuses to.
+        Unavailable if KMS does not answer, StoreError if it refuses to, or did so just now.
         """
         now = self._clock.now()
+        key = (project, sealed)
         with self._lock:
-            until, plain = self._kept.get((project, sealed), (0, ""))
-        if now < until:
-            return plain
-        plain = self._open(sealed, project)
+            until, plain = self._kept.get(key, (0, ""))
+            if now < until:
+                return plain
+            refusal = self._refusals.get(key)
+            if refusal is not None:
+                if now < refusal.until:
+                    raise StoreError(refusal.text)
+                # Who asks again does so for all: the others hear the same meanwhile.
+                self._refusals[key] = replace(refusal, until=now + refusal.pause)
+        try:
+            plain = self._open(sealed, project)
+        except Unavailable:  # a StoreError too, but KMS has not refused
+            raise
+        except StoreError as error:
+            pause = REFUSED_FIRST if refusal is None else min(2 * refusal.pause, REFUSED_LONGEST)
+            with self._lock:
+                _keep(self._refusals, key, _Refusal(str(error), now + pause, pause))
+            raise
         with self._lock:
-            self._kept[project, sealed] = (now + KEPT, plain)
-            self._kept.move_to_end((project, sealed))
-            if len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)
+            self._refusals.pop(key, None)
+            _keep(self._kept, key, (now + KEPT, plain))
         return plain
 
     def _open(self, sealed: str, project: ProjectRef) -> str:
@@ -92,3 +121,10 @@ class KmsSecrets:
                 ) from error
             text = f"KMS did not {operation}: {message_of(error)}"
             raise (StoreError(text) if code in _REFUSED else Unavailable(text)) from error
+
+
+def _keep(kept: OrderedDict[tuple[str, str], T], key: tuple[str, str], value: T) -> None:
+    kept[key] = value
+    kept.move_to_end(key)
+    if len(kept) > MOST_KEPT:
+        kept.popitem(last=False)
