@@ -52,10 +52,14 @@ class Commands:
         with ExitStack() as opened:
             try:
                 selector = opened.enter_context(selectors.DefaultSelector())
+                reader, writer = os.pipe()
+                stdin = opened.enter_context(os.fdopen(writer, "wb", buffering=0))
+                reading = opened.enter_context(os.fdopen(reader, "rb", buffering=0))
                 self._watcher.start()
+                opened.callback(self._watcher.remove, number := self._watcher.expect(reader))
                 process = subprocess.Popen(
                     words,
-                    stdin=subprocess.PIPE,
+                    stdin=reading,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     env=self._environment,
@@ -65,11 +69,10 @@ class Commands:
                 reason = f"{what} cannot be started: {error.strerror or error}"
                 return Deferred(reason) if is_shortage(error) else Failed(reason)
             opened.enter_context(process)
-            # Before the event is written: should the host end first, the program gets none.
-            opened.callback(self._watcher.remove, process.pid)
-            self._watcher.add(process.pid)
             opened.callback(_kill, process)
-            talk = _Talk(process, selector, jsonvalue.encode(event_of(attempt)))
+            reading.close()
+            self._watcher.add(number, process.pid)
+            talk = _Talk(process, stdin, selector, jsonvalue.encode(event_of(attempt)))
             try:
                 talk.run(deadline)
             except TimeoutError:
@@ -85,7 +88,11 @@ class _Talk:
     """Writes the event to a process and collects its output, until it ends."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], selector: selectors.BaseSelector, event: bytes
+        self,
+        process: subprocess.Popen[bytes],
+        stdin: IO[bytes],
+        selector: selectors.BaseSelector,
+        event: bytes,
     ) -> None:
         self._process = process
         self._left = memoryview(event)
@@ -93,7 +100,7 @@ class _Talk:
         self.stdout = bytearray()
         self.stderr = bytearray()
         for pipe, events, handle in (
-            (process.stdin, selectors.EVENT_WRITE, self._feed),
+            (stdin, selectors.EVENT_WRITE, self._feed),
             (process.stdout, selectors.EVENT_READ, self._hear),
             (process.stderr, selectors.EVENT_READ, self._hear),
         ):

@@ -6,9 +6,11 @@ still run. It reads from stdin, which only the host can write to, so its end is 
 
 import os
 import signal
+import stat
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
@@ -43,16 +45,37 @@ def _stopped_family(pid: int) -> set[psutil.Process]:
 
 
 def _watch(lines: Iterable[str]) -> None:
-    """Read `+pid` for each command that begins, `-pid` for each that has ended."""
-    running: set[int] = set()
+    """Read `? number stdin` for a command about to start, with the inode of the pipe that will be
+    its stdin, `+ number pid` once it has, and `- number` when it has ended.
+    """
+    starting: dict[str, int] = {}
+    running: dict[str, int] = {}
     for line in lines:
-        pid = int(line[1:])
-        if line[0] == "+":
-            running.add(pid)
-        else:
-            running.discard(pid)
-    for pid in running:
-        kill_family(pid, running=True)
+        match line.split():
+            case "?", number, stdin:
+                starting[number] = int(stdin)
+            case "+", number, pid:
+                running[number] = int(pid)
+            case _, number:
+                starting.pop(number, None)
+                running.pop(number, None)
+    left = set(running.values())
+    untold = {stdin for number, stdin in starting.items() if number not in running}
+    if untold:
+        left |= _leaders_with(untold)
+    for program in left:
+        kill_family(program, running=True)
+
+
+def _leaders_with(stdins: set[int]) -> set[int]:
+    """The programs, each in a session of its own, with these pipes as stdin. None on macOS."""
+    found = set()
+    for pid in psutil.pids():
+        with suppress(OSError):  # it has ended, is another user's, or there is no /proc
+            stdin = Path(f"/proc/{pid}/fd/0").stat()
+            if stat.S_ISFIFO(stdin.st_mode) and stdin.st_ino in stdins and os.getsid(pid) == pid:
+                found.add(pid)
+    return found
 
 
 if __name__ == "__main__":

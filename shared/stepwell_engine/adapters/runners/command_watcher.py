@@ -1,5 +1,6 @@
 """The host's end of the watcher: a process that kills the commands of a host that has ended."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -22,7 +23,8 @@ class CommandWatcher:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: set[int] = set()
+        self._numbers = itertools.count()
+        self._known: dict[int, list[str]] = {}  # what was told of each command that runs
         self._process: subprocess.Popen[bytes] | None = None
         os.register_at_fork(after_in_child=_calling(weakref.WeakMethod(self._let_go)))
 
@@ -41,32 +43,47 @@ class CommandWatcher:
             )
             assert self._process.stdin is not None  # noqa: S101  it is a pipe
             os.set_blocking(self._process.stdin.fileno(), False)
-            for pid in self._running:
-                self._tell("+", pid)
+            for told in self._known.values():
+                for words in told:
+                    self._tell(words)
 
-    def add(self, pid: int) -> None:
+    def expect(self, stdin: int) -> int:
+        """A number for a command about to start, the descriptor of a pipe as its stdin.
+
+        Should this process end before `add`, the program is known by that pipe, on Linux.
+        """
+        with self._lock:
+            number = next(self._numbers)
+            self._known[number] = []
+            self._note(number, f"? {number} {os.fstat(stdin).st_ino}")
+            return number
+
+    def add(self, number: int, pid: int) -> None:
         """Have the family of a command killed if this process ends before `remove`."""
         with self._lock:
-            self._running.add(pid)
-            self._tell("+", pid)
+            self._note(number, f"+ {number} {pid}")
 
-    def remove(self, pid: int) -> None:
+    def remove(self, number: int) -> None:
         """Forget a command that has ended."""
         with self._lock:
-            self._running.discard(pid)
-            self._tell("-", pid)
+            del self._known[number]
+            self._tell(f"- {number}")
 
     def close(self) -> None:
         """End the process, unless a command still runs: then it ends with this one."""
         with self._lock:
-            if not self._running:
+            if not self._known:
                 self._end()
 
-    def _tell(self, sign: str, pid: int) -> None:
+    def _note(self, number: int, words: str) -> None:
+        self._known[number].append(words)
+        self._tell(words)
+
+    def _tell(self, words: str) -> None:
         if self._process is None or self._process.stdin is None:
             return
         try:
-            os.write(self._process.stdin.fileno(), f"{sign}{pid}\n".encode())
+            os.write(self._process.stdin.fileno(), f"{words}\n".encode())
         except OSError:  # it has ended, or does not read: what it knows is not true any more
             self._process.kill()
 
