@@ -252,6 +252,20 @@ def test_a_cancelled_run_of_a_newer_definition_format_is_left_to_a_newer_worker(
     assert world.turn(run_id) == before
 
 
+def test_a_cancelled_run_whose_journal_is_of_a_newer_format_is_left_to_a_newer_worker() -> None:
+    world = two_actions()
+    newer = b"[%d,0,0,null,[],[],[]]" % (limits.FORMAT + 1)
+    for cascade in (False, True):
+        head = Head(f"new-{cascade}", "demo", "orders", 1, START, wake_at=START, journal=newer)
+        assert isinstance(world.runs.create(head), Done)
+        assert isinstance(world.runs.claim(head.run_id, "lost", START, START + 60_000), Done)
+        assert isinstance(world.runs.cancel(head.run_id, START, cascade), Done)
+    world.clock.at += 2 * limits.LEASE
+    for run_id in ("new-False", "new-True"):
+        before = world.head(run_id)
+        assert world.turn(run_id) == before
+
+
 @pytest.mark.parametrize("error", [Unavailable("no answer"), StoreError("not allowed")])
 def test_a_run_whose_definition_cannot_be_read_now_is_put_back_untouched(error: StoreError) -> None:
     """Kept until its lease is over, it would wait for that, and count a worker as lost."""

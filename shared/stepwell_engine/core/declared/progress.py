@@ -81,10 +81,8 @@ class Progress:
         if any(one.finished_at is None or one.attempt > 1 for _, one in ended):
             return {}
         begun = [since] * at_once(self.head) + sorted(at for at, _ in ended)
-        order = {key: place for place, key in enumerate(definition.by_key)}
-        keys = sorted(
-            [one.key for _, one in ended] + [step.key for step in in_flight], key=order.__getitem__
-        )
+        keys = [one.key for _, one in ended] + [step.key for step in in_flight]
+        keys.sort(key=lambda key: definition.by_key[key].ordinal)
         return {step.key: begun[keys.index(step.key)] for step in in_flight}
 
     def todo(self) -> list[Step]:

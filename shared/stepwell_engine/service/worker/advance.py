@@ -122,8 +122,7 @@ class Advance:
             if head is None:
                 return None
             if not head.live:
-                self._children.notify(head)
-                self._close(head)
+                self._settle_ended(head)
                 return None
             left = head.lease_expires_at + limits.CLOCK_MARGIN - now
             if head.lease_token is not None and left >= 0:
@@ -138,6 +137,14 @@ class Advance:
                 return None
             self._clock.sleep(max(missing, 1))
 
+    def _settle_ended(self, head: Head) -> None:
+        """Do what a run that has ended still needs of a worker, if this version can read it."""
+        try:
+            self._children.notify(head)
+            self._close(head)
+        except NewerFormat as error:
+            log.warning("run %s: %s", head.run_id, error)
+
     def _close(self, head: Head) -> None:
         """Settle a cancelled run whose worker never came back: its step becomes cancelled."""
         now = self._clock.now()
@@ -149,9 +156,6 @@ class Advance:
         data = head.journal
         try:
             program = self._program(head)
-        except NewerFormat as error:
-            log.warning("run %s: %s", head.run_id, error)
-            return
         except (Problem, ValueError):
             log.exception("run %s: its version cannot be loaded", head.run_id)
         else:
