@@ -86,7 +86,9 @@ MAX_HINT_DELAY: Final = 900 * SECOND  # SQS delays no longer
 CLAIM_WAIT: Final = 2 * SECOND  # a run ready this soon is waited for in process
 
 # How a run is stored
-FORMAT: Final = 1
+FORMAT: Final = 1  # of versions, queues and whatever else is not a run
+RUN_FORMAT: Final = 2  # the newest of runs that this version reads and writes
+BASE_RUN_FORMAT: Final = 1  # of a new run; a write raises it to what it introduces
 # A head of at most 1 KiB costs one write unit: some 250 bytes of it are names, keys and times.
 COMPRESS_ABOVE: Final = 500
 PAGE_ABOVE: Final = 700  # journal as stored

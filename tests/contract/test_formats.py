@@ -1,12 +1,14 @@
 """A head that a newer version wrote: nobody here reads, lists, wakes or changes it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.errors import NewerFormat
-from stepwell_engine.limits import FORMAT
+from stepwell_engine.limits import BASE_RUN_FORMAT
+from stepwell_engine.limits import RUN_FORMAT as FORMAT
 from stepwell_engine.ports import Commit, Runs
 from tests.contract.heads import (
     COMMIT,
@@ -16,6 +18,7 @@ from tests.contract.heads import (
     TOKEN,
     UNTIL,
     a_head,
+    check_done,
     held,
     pages,
     put,
@@ -80,3 +83,11 @@ def test_newer_heads_are_not_listed_and_hide_no_other(home: Home) -> None:
 def test_an_older_head_is_read(runs: Runs) -> None:
     head = put(runs, a_head(format=FORMAT - 1))
     assert runs.get(RUN) == head
+
+
+def test_a_commit_raises_the_format_and_never_lowers_it(runs: Runs) -> None:
+    head = put(runs, held(format=BASE_RUN_FORMAT))
+    raised = replace(head, commit_seq=1, journal=b"moved", format=FORMAT)
+    check_done(runs, runs.commit(replace(COMMIT, format=FORMAT)), raised)
+    kept = replace(raised, commit_seq=2)
+    check_done(runs, runs.commit(replace(COMMIT, commit_seq=1)), kept)

@@ -6,7 +6,7 @@ import pytest
 
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.status import Status
-from stepwell_engine.limits import FORMAT
+from stepwell_engine.limits import RUN_FORMAT as FORMAT
 from stepwell_engine.ports import Done
 from tests.contract.heads import (
     ENDED_STATUSES,

@@ -184,9 +184,19 @@ def test_no_stored_journal_means_a_run_that_has_not_begun() -> None:
     assert CODEC.decode(b"") == Journal()
 
 
+def test_a_journal_is_of_the_oldest_format_that_has_all_that_is_in_it() -> None:
+    lost = Record("s0", StepStatus.RETRYING, losses=2)
+    plain, newer = Journal(open=(replace(lost, losses=0),)), Journal(open=(lost,))
+    for journal, expected in ((plain, limits.BASE_RUN_FORMAT), (newer, limits.RUN_FORMAT)):
+        packed = CODEC.pack(journal, "tok", 1)
+        assert packed.format == expected
+        assert packed.data.startswith(b"[%d," % expected)
+        assert CODEC.decode(packed.data) == journal
+
+
 def test_a_journal_of_a_newer_format_is_refused() -> None:
     with pytest.raises(NewerFormat, match="upgrade"):
-        CODEC.decode(b"[2,0,0,null,[],[],[]]")
+        CODEC.decode(b"[%d,0,0,null,[],[],[]]" % (limits.RUN_FORMAT + 1))
 
 
 GOLDEN = (

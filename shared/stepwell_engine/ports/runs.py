@@ -10,6 +10,7 @@ from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
+from stepwell_engine.limits import BASE_RUN_FORMAT
 
 
 class Keep(Enum):
@@ -40,8 +41,8 @@ class Commit:
     Then: `commit_seq` + 1, the journal, and `status`, `ready_at`, `wake_at`, `ended_at`, of which
     KEEP leaves the stored value as it is and None removes it; the `consumed` messages go,
     `lost_leases` is 0 again if `progress`, the lease goes if `release`, `notify_pending` is set if
-    given and never unset. `blobs` are written before the head. While `notify_pending`, no write but
-    `mark_notified` removes wake_at.
+    given and never unset. The head's format is raised to `format`, and never lowered. `blobs` are
+    written before the head. While `notify_pending`, no write but `mark_notified` removes wake_at.
     """
 
     run_id: RunId
@@ -59,6 +60,7 @@ class Commit:
     consumed: tuple[str, ...] = ()
     blobs: tuple[Blob, ...] = ()
     notify_pending: bool = False
+    format: int = BASE_RUN_FORMAT
 
 
 @dataclass(frozen=True, slots=True)

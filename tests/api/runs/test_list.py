@@ -34,7 +34,7 @@ def test_a_run_whose_journal_is_of_a_newer_format_is_left_out(home: Home) -> Non
     first, newer, last = (home.start() for _ in range(3))
     head = home.runs.get(newer)
     assert head is not None
-    journal = b"[%d,0,0,null,[],[],[]]" % (limits.FORMAT + 1)
+    journal = b"[%d,0,0,null,[],[],[]]" % (limits.RUN_FORMAT + 1)
     home.runs._heads[newer] = replace(head, journal=journal)
     page = home.call("GET", RUNS)
     assert [one["id"] for one in page.body["items"]] == [last, first]

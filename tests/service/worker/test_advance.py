@@ -225,7 +225,7 @@ def test_a_run_of_a_newer_definition_format_is_put_back_untouched() -> None:
 def test_a_run_whose_journal_is_of_a_newer_format_is_put_back_untouched() -> None:
     """Left with its lease, it would count a lost worker at each claim, and fail of that."""
     world = two_actions()
-    newer = b"[%d,0,0,null,[],[],[]]" % (limits.FORMAT + 1)
+    newer = b"[%d,0,0,null,[],[],[]]" % (limits.RUN_FORMAT + 1)
     head = Head("new", "demo", "orders", 1, START, wake_at=START, journal=newer)
     assert isinstance(world.runs.create(head), Done)
     for _ in range(limits.MAX_LOST_LEASES + 2):
@@ -254,7 +254,7 @@ def test_a_cancelled_run_of_a_newer_definition_format_is_left_to_a_newer_worker(
 
 def test_a_cancelled_run_whose_journal_is_of_a_newer_format_is_left_to_a_newer_worker() -> None:
     world = two_actions()
-    newer = b"[%d,0,0,null,[],[],[]]" % (limits.FORMAT + 1)
+    newer = b"[%d,0,0,null,[],[],[]]" % (limits.RUN_FORMAT + 1)
     for cascade in (False, True):
         head = Head(f"new-{cascade}", "demo", "orders", 1, START, wake_at=START, journal=newer)
         assert isinstance(world.runs.create(head), Done)
@@ -291,7 +291,7 @@ def test_a_run_whose_definition_cannot_be_read_now_is_put_back_untouched(error: 
 
 def test_a_head_of_a_newer_format_is_left_alone() -> None:
     world = two_actions()
-    newer = Head("new", "demo", "orders", 1, START, format=limits.FORMAT + 1, wake_at=START)
+    newer = Head("new", "demo", "orders", 1, START, format=limits.RUN_FORMAT + 1, wake_at=START)
     assert isinstance(world.runs.create(replace(newer)), Done)
     world.advance.run("new", "demo", 1_000)
     assert world.attempts == []

@@ -9,7 +9,7 @@ from stepwell_engine.adapters.dynamodb.models import HEAD, HeadItem
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.values.units import ProjectRef, RunId, WorkflowName
 from stepwell_engine.errors import NewerFormat
-from stepwell_engine.limits import FORMAT
+from stepwell_engine.limits import RUN_FORMAT
 
 RUN_ID = HeadItem.run_id.attr_name
 KIND = HeadItem.kind.attr_name
@@ -67,8 +67,8 @@ def from_item(stored: Item) -> Head:
     """The head that an item holds. NewerFormat, before anything else of it is read."""
     run_id = HeadItem.run_id.deserialize(stored[RUN_ID]["B"])
     found = int(stored[FORMAT_NAME]["N"])
-    if found > FORMAT:
-        raise NewerFormat(f"run {run_id}", found, FORMAT)
+    if found > RUN_FORMAT:
+        raise NewerFormat(f"run {run_id}", found, RUN_FORMAT)
     item = HeadItem.from_raw_data(dict(stored))
     project, _, workflow = item.owner.rpartition("#")
     return Head(
@@ -102,4 +102,4 @@ def from_item(stored: Item) -> Head:
 
 def readable(item: Item) -> bool:
     """Whether this version reads the item's format."""
-    return int(item[FORMAT_NAME]["N"]) <= FORMAT
+    return int(item[FORMAT_NAME]["N"]) <= RUN_FORMAT

@@ -15,7 +15,7 @@ from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.status import LIVE, Status
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, RunId
 from stepwell_engine.errors import Unavailable
-from stepwell_engine.limits import CLOCK_MARGIN, FORMAT
+from stepwell_engine.limits import BASE_RUN_FORMAT, CLOCK_MARGIN, RUN_FORMAT
 from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Done, Refused, Written
 
 Values = dict[str, Any]
@@ -52,9 +52,9 @@ def number(value: int) -> Values:
 _LIVE_CODES: Final = {f":live{i}": _code(status) for i, status in enumerate(sorted(LIVE))}
 _READABLE: Final = f"{_FORMAT} <= :format"
 IS_LIVE: Final = f"{_STATUS} IN ({', '.join(_LIVE_CODES)}) AND {_READABLE}"
-LIVE_VALUES: Final = {**_LIVE_CODES, ":format": number(FORMAT)}
+LIVE_VALUES: Final = {**_LIVE_CODES, ":format": number(RUN_FORMAT)}
 _IS_CANCELLED: Final = f"{_STATUS} = :cancelled AND {_READABLE}"
-_CANCELLED_VALUES: Final = {":cancelled": _code(Status.CANCELLED), ":format": number(FORMAT)}
+_CANCELLED_VALUES: Final = {":cancelled": _code(Status.CANCELLED), ":format": number(RUN_FORMAT)}
 
 _IS_READY: Final = f"{IS_LIVE} AND {_READY_AT} <= :now"
 _FREE: Final = f"attribute_not_exists({_TOKEN})"
@@ -186,6 +186,8 @@ class HeadWrites:
             sets[_ENDED_AT] = number(commit.ended_at)
         if commit.notify_pending:
             sets[_NOTIFY_PENDING] = {"BOOL": True}
+        if commit.format > BASE_RUN_FORMAT:  # no newer one is stored: the condition says so
+            sets[_FORMAT] = number(commit.format)
         if commit.wake_at is not None and commit.wake_at is not KEEP:
             sets[_WAKE_AT] = number(commit.wake_at)
         if commit.release:
@@ -252,7 +254,7 @@ class HeadWrites:
 
     def mark_notified(self, run_id: RunId) -> Written:
         """Somebody was notified; the lease of a worker in flight is still to be looked at."""
-        values = {":format": number(FORMAT)}
+        values = {":format": number(RUN_FORMAT)}
         return self._fitting(run_id, _MARKS_NOTIFIED, "free", _by_lease, values)
 
     def _fitting(

@@ -11,7 +11,7 @@ from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
 from stepwell_engine.errors import NewerFormat
-from stepwell_engine.limits import CLOCK_MARGIN, FORMAT, MAX_PENDING_SIGNALS
+from stepwell_engine.limits import CLOCK_MARGIN, MAX_PENDING_SIGNALS, RUN_FORMAT
 from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Delivered, Done, Due, Refused, Written
 
 
@@ -103,6 +103,7 @@ class MemoryRuns:
             lost_leases=0 if commit.progress else head.lost_leases,
             notify_pending=commit.notify_pending or head.notify_pending,
             inbox=MappingProxyType(left),
+            format=max(head.format, commit.format),
         )
 
     def _wake_at(self, head: Head, commit: Commit) -> int | None:
@@ -256,7 +257,7 @@ class MemoryRuns:
             found = sorted(
                 (head.wake_at, head.run_id, head.project)
                 for head in self._heads.values()
-                if head.wake_at is not None and head.wake_at <= before and head.format <= FORMAT
+                if head.wake_at is not None and head.wake_at <= before and head.format <= RUN_FORMAT
             )
         rest = [entry for entry in found if entry[:2] > after]
         page = [Due(about_run(run_id, project), at) for at, run_id, project in rest[:limit]]
@@ -279,7 +280,7 @@ class MemoryRuns:
                 if (head.project, head.workflow) == (project, workflow)
                 and (before is None or head.run_id < before)
                 and (status is None or head.status is status)
-                and head.format <= FORMAT
+                and head.format <= RUN_FORMAT
             ]
         return sorted(found, key=lambda head: head.run_id, reverse=True)[:limit]
 
@@ -298,8 +299,8 @@ class MemoryRuns:
 
     def _read(self, run_id: RunId) -> Head | None:
         head = self._heads.get(run_id)
-        if head is not None and head.format > FORMAT:
-            raise NewerFormat(f"run {run_id}", head.format, FORMAT)
+        if head is not None and head.format > RUN_FORMAT:
+            raise NewerFormat(f"run {run_id}", head.format, RUN_FORMAT)
         return head
 
     def _of_key(self, project: ProjectRef, workflow: WorkflowName, key: str) -> Head | None:

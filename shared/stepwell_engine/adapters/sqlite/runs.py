@@ -12,7 +12,7 @@ from stepwell_engine.core.run.status import LIVE, Status
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
 from stepwell_engine.errors import NewerFormat
-from stepwell_engine.limits import CLOCK_MARGIN, FORMAT, MAX_PENDING_SIGNALS
+from stepwell_engine.limits import CLOCK_MARGIN, MAX_PENDING_SIGNALS, RUN_FORMAT
 from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Delivered, Done, Due, Refused, Written
 
 _COLUMNS: Final = (  # in the order of Head
@@ -31,7 +31,7 @@ _NO_MESSAGES: Final = MappingProxyType[str, InboxMessage]({})
 _LAST_ID: Final = "\U0010ffff"  # sorts after every run id
 
 _IS_LIVE: Final = f"status IN ({', '.join(sorted(repr(status.value) for status in LIVE))})"
-_READABLE: Final = f"format <= {FORMAT}"
+_READABLE: Final = f"format <= {RUN_FORMAT}"
 _RETURNING: Final = f"RETURNING {_COLUMNS}"
 
 # Texts are put together from the constants above alone; values are always bound.
@@ -65,7 +65,7 @@ _COMMIT: Final = f"""
     UPDATE heads SET commits = commits + 1, journal = ?, status = coalesce(?, status),
         ready_at = coalesce(?, ready_at), ended_at = coalesce(?, ended_at),
         token = iif(?, NULL, token), until = iif(?, 0, until), claimed_at = iif(?, 0, claimed_at),
-        lost = iif(?, 0, lost), owes = owes OR ?%s
+        lost = iif(?, 0, lost), owes = owes OR ?, format = max(format, ?)%s
     WHERE run_id = ? AND token = ? AND commits = ? AND revision = coalesce(?, revision)
       AND %s AND {_READABLE}
     {_RETURNING}"""
@@ -199,6 +199,7 @@ class SqliteRuns:
             commit.release,
             commit.progress,
             commit.notify_pending,
+            commit.format,
             *(() if commit.wake_at is KEEP else (commit.wake_at, commit.wake_at)),
             run_id,
             commit.lease_token,
@@ -352,8 +353,8 @@ def _values(head: Head) -> Row:
 
 
 def _head(connection: sqlite3.Connection, row: Row) -> Head:
-    if row[_FORMAT] > FORMAT:
-        raise NewerFormat(f"run {row[0]}", row[_FORMAT], FORMAT)
+    if row[_FORMAT] > RUN_FORMAT:
+        raise NewerFormat(f"run {row[0]}", row[_FORMAT], RUN_FORMAT)
     values = list(row)
     values[_STATUS] = _STATUSES[row[_STATUS]]
     values[_INBOX] = _inbox(connection, row[0]) if row[_INBOX] else _NO_MESSAGES

@@ -28,18 +28,28 @@ _CODES: Final = {
     StepStatus.SLEEPING: "z",
     StepStatus.WAITING: "w",
 }
-_CELLS: Final = 11  # of a record
+_CELLS: Final = 12  # of a record
 _PLAIN: Final = (0, 0, None, 0)  # no fan-out, nothing compensated: not stored
 _STATUSES: Final = {code: status for status, code in _CODES.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A journal ready to be stored: its bytes, and the blobs that must be written before."""
+    """A journal ready to be stored: its bytes, and the blobs that must be written before.
+
+    `format` is the oldest format of runs whose readers read these bytes.
+    """
 
     journal: Journal
     data: bytes
     blobs: tuple[Blob, ...]
+    format: int
+
+
+def format_of(journal: Journal) -> int:
+    """The oldest format of runs that has all that is in the journal."""
+    newer = any(record.losses for record in (*journal.records, *journal.open))
+    return limits.RUN_FORMAT if newer else limits.BASE_RUN_FORMAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +92,14 @@ class JournalCodec:
             most = limits.OPEN_ERRORS // len(journal.open)
             journal = replace(journal, open=tuple(_cut(record, most) for record in journal.open))
             data = self.encode(journal)
-        return Packed(journal, data, tuple(blobs))
+        return Packed(journal, data, tuple(blobs), format_of(journal))
 
     def encode(self, journal: Journal) -> bytes:
         """The journal's bytes as it stands; nothing moves to a blob."""
         failure = journal.failure
         head = json.dumps(
             [
-                limits.FORMAT,
+                format_of(journal),
                 journal.position,
                 journal.attempts,
                 self._failure_cells(failure) if failure else None,
@@ -113,8 +123,8 @@ class JournalCodec:
         if not data:
             return Journal()
         fields = json.loads(_expand(data))
-        if fields[0] > limits.FORMAT:
-            raise NewerFormat("a run's journal", fields[0], limits.FORMAT)
+        if fields[0] > limits.RUN_FORMAT:
+            raise NewerFormat("a run's journal", fields[0], limits.RUN_FORMAT)
         _, position, attempts, failure, pages, records, opened, *branching = fields
         done, size, compensating, compensated = branching or _PLAIN
         return Journal(
@@ -173,6 +183,7 @@ class JournalCodec:
             _cell(self._since(record.next_at)),
             _cell(record.child),
             "1" if compensation else "null",
+            _cell(record.losses or None),
         ]
         while cells[-1] == "null":
             cells.pop()
@@ -192,6 +203,7 @@ class JournalCodec:
             code=code,
             next_at=self._at(next_at),
             child=child,
+            losses=cells[11] or 0,
         )
 
     def _since(self, at: int | None) -> int | None:

@@ -30,7 +30,9 @@ class Record:
     A run has one record for each step, and one for each compensation. `attempt` counts the
     recorded attempts; `started_at` is when the first of them began; `next_at` is when a backoff
     or a sleep ends, or a wait expires. `output` is compact JSON. `child`: the latest run that a
-    sub-workflow step started; while the record is pending that run may not exist yet.
+    sub-workflow step started; while the record is pending that run may not exist yet. `losses`
+    counts the workers that were lost, one after the other, while the next attempt was alone in
+    its process.
     """
 
     key: StepKey
@@ -43,3 +45,4 @@ class Record:
     code: str | None = None
     next_at: EpochMs | None = None
     child: RunId | None = None
+    losses: int = 0

@@ -73,7 +73,7 @@ class Children:
             test=parent.test,
             parent=parent.run_id,
             depth=parent.depth + 1,
-            format=limits.FORMAT,
+            format=limits.BASE_RUN_FORMAT,
         )
         blobs = () if inline else (Blob("input", payload),)
         retry_unavailable(self._clock, lambda: self._runs.create(head, blobs))

@@ -79,7 +79,7 @@ class Starts:
             input=input if inline else None,
             idempotency_key=idempotency_key,
             test=test,
-            format=limits.FORMAT,
+            format=limits.BASE_RUN_FORMAT,
         )
         blobs = () if inline else (Blob("input", input),)
         written = retry_unavailable(self._clock, lambda: self._runs.create(head, blobs))

@@ -253,6 +253,7 @@ class LeasedRun:
             progress=self._unrecorded(decision),
             consumed=decision.consumed,
             blobs=packed.blobs,
+            format=packed.format,
         )
         match decision.next:
             case Park(status, ready_at):
@@ -339,5 +340,6 @@ class LeasedRun:
             progress=True,
             wake_at=None,
             blobs=packed.blobs,
+            format=packed.format,
         )
         retry_unavailable(self._tools.clock, lambda: self._tools.runs.commit(commit))
