@@ -126,6 +126,8 @@ class Checks:
         self._journal(ledger, old, new, commit.blobs, hand)
         if ledger.journal != before:
             ledger.losses = 0
+        if ledger.journal != before and new.status is not Status.CANCELLED:
+            self.families.begins(ledger)
         self._standing(ledger, new)
         if new.live and new.lease_token is None and commit.status is not KEEP:  # not just put back
             check_parked(ledger, new)
@@ -161,8 +163,6 @@ class Checks:
             raise Violation(10, f"a run that is {old.status} was cancelled")
         ledger.cancelled_at = ledger.ended_at = self._clock()
         ledger.canceller = canceller
-        begun = (one for one in ledger.journal.open if one.status is StepStatus.PENDING)
-        ledger.starting = {one.child for one in begun if one.child is not None}
         self.families.ended(new)
         self._rests(ledger, new)
 
@@ -321,6 +321,7 @@ class Checks:
         ledger = self.ledgers[attempt.run_id]
         now = self._clock()
         key = attempt.step
+        self.families.begins(ledger)
         self._may_start(ledger, attempt, token)
         if key not in due_actions(ledger):
             number = 9 if ledger.compensates(key) else 2

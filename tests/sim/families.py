@@ -29,23 +29,31 @@ class Families:
     # --- a child's life -----------------------------------------------------------------------
 
     def born(self, head: Head) -> None:
-        """A child was created: for the attempt that names it, and once all others have ended."""
+        """A child was created: its parent has named it before, and may have given it up since."""
         parent = self._ledgers[head.parent or ""]
         above = parent.head
-        known = (*parent.journal.open, *parent.records.values())
-        record = next((one for one in known if one.child == head.run_id), None)
-        if record is None or record.status not in (StepStatus.PENDING, StepStatus.CANCELLED):
-            raise Violation(9, f"child {head.run_id} was started, its parent says {record}")
-        if not above.live and above.status is not Status.CANCELLED:
-            raise Violation(9, f"child {head.run_id} of a parent that is {above.status}")
+        if head.run_id not in parent.named:
+            raise Violation(9, f"child {head.run_id} was created, its parent never named it")
         if head.depth != above.depth + 1 or head.depth > MAX_DEPTH:
             raise Violation(9, f"a child {head.depth} deep of a parent {above.depth} deep")
+
+    def begins(self, ledger: Ledger) -> None:
+        """A run does something: a child only once its parent has recorded that it waits for it."""
+        head = ledger.head
+        if head.parent is not None and head.run_id not in self._ledgers[head.parent].children:
+            raise Violation(9, f"child {head.run_id} begins, and its parent does not wait for it")
+
+    def _waited_for(self, parent: Ledger, record: Record) -> None:
+        """A parent waits for a child: the only one of this attempt, and all others have ended."""
+        child = record.child or ""
+        if child not in self._ledgers:
+            raise Violation(9, f"{record} waits for a child that was never created")
         for other, (key, attempt) in parent.children.items():
             if key == record.key and attempt == record.attempt:
-                raise Violation(9, f"{head.run_id} and {other} for attempt {attempt}")
+                raise Violation(9, f"{child} and {other} for attempt {attempt}")
             if key == record.key and self._ledgers[other].head.live:
-                raise Violation(9, f"{head.run_id} was started while {other} was running")
-        parent.children[head.run_id] = record.key, record.attempt
+                raise Violation(9, f"{child} was started while {other} was running")
+        parent.children[child] = record.key, record.attempt
 
     def ended(self, new: Head) -> None:
         """A child or a cascading run ended: this very write makes a notification pending."""
@@ -86,9 +94,12 @@ class Families:
         if old is None or old.status not in _BEGUN or new.attempt != old.attempt:
             raise Violation(9, f"{old} became {new}")
         if new.status is StepStatus.WAITING:
-            if new.child not in ledger.children or new.child != old.child:
-                raise Violation(9, f"{new} waits for a child that was never started")
-        elif new.attempt >= step.max_attempts or self._code(step, old, new.child) != new.code:
+            if new.child != old.child:
+                raise Violation(9, f"{old} became {new}")
+            self._waited_for(ledger, new)
+        elif (
+            new.attempt >= step.max_attempts or self._code(ledger, step, old, new.child) != new.code
+        ):
             raise Violation(9, f"{old} became {new}")
         elif (new.next_at or 0) < ledger.settled_at - SKEW + pause(new.attempt):
             raise Violation(9, f"{new} is tried again before its pause is over")
@@ -101,7 +112,7 @@ class Families:
         if old is not None and old.status is StepStatus.RETRYING:
             if self._clock() + SKEW < (old.next_at or 0):
                 raise Violation(9, f"{old} became {new} before its pause was over")
-        elif old is not None and self._code(step, old, old.child) not in _RETRIED:
+        elif old is not None and self._code(ledger, step, old, old.child) not in _RETRIED:
             raise Violation(9, f"{old} became {new}, its child came to something final")
         if new.child is None or new.child in self._ledgers:
             raise Violation(9, f"{new} names a child that is there already")
@@ -109,6 +120,7 @@ class Families:
         if not ledger.settled_at - SKEW <= begins <= self._clock() + SKEW:
             raise Violation(6, f"{new} does not end when it should")
         self._all_over(ledger, step)
+        ledger.named.add(new.child)
 
     def is_over(self, ledger: Ledger, step: Step, old: Record | None, done: Record) -> None:
         """A sub-workflow step is finished: with what its child came to."""
@@ -121,7 +133,7 @@ class Families:
         self._all_over(ledger, step)
         if done.status is StepStatus.FAILED:
             again = done.code in _RETRIED and done.attempt < step.max_attempts
-            if again or self._code(step, old, done.child) != done.code:
+            if again or self._code(ledger, step, old, done.child) != done.code:
                 raise Violation(9, f"{done} follows {old}")
             return
         child = self._ledgers[done.child or ""]
@@ -136,11 +148,11 @@ class Families:
             if key == step.key and self._ledgers[child].head.live:
                 raise Violation(9, f"{step.key} goes on while its child {child} is running")
 
-    def _code(self, step: Step, old: Record, child: str | None) -> str | None:
+    def _code(self, parent: Ledger, step: Step, old: Record, child: str | None) -> str | None:
         """What an attempt that began as `old` fails with: its child's end, or no child."""
         if child is None:
-            if old.child in self._ledgers:
-                raise Violation(9, f"{old.child} is there, but it is recorded as not started")
+            if old.child in parent.children:
+                raise Violation(9, f"{old.child} runs, but it is recorded as not started")
             return "unknown_resource" if step.target == MISSING else None
         ledger = self._ledgers[child]
         match ledger.head.status:
@@ -164,17 +176,17 @@ class Families:
     # --- at rest ------------------------------------------------------------------------------
 
     def at_rest(self, ledger: Ledger) -> None:
-        """No child goes on that a cancelled run was about to start; none, if it cascaded."""
+        """No child goes on once its parent's cancel has cascaded, or if it was not waited for."""
+        head = ledger.head
+        if head.parent is not None and head.status is not Status.CANCELLED:
+            self.begins(ledger)
         if ledger.cancelled_at is None:
             return
         for record in ledger.records.values():
             child = self._ledgers.get(record.child or "")
             if record.status is not StepStatus.CANCELLED or child is None:
                 continue
-            starting = record.child in ledger.starting
             latest = ledger.cascaded_at
-            if starting:  # in flight, until the run is settled
-                latest = ledger.settled_at
             if latest is None or child.head.status is Status.CANCELLED:
                 continue
             if child.ended_at > latest:

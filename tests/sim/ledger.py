@@ -54,12 +54,12 @@ class Ledger:
     `records` are all finished steps, those on pages included; `referred` the blobs that the head
     has come to refer to; `unrecorded` the executions that may still be recorded; `deferred` the
     last deferred one of each step; `lost` the leases that others took or closed; `losses` how many
-    in a row; `accepted` when each message came first; `children` every run that a step of it
-    started, with the step and its attempt. `moved_at` is when a worker last wrote, `settled_at`
+    in a row; `accepted` when each message came first; `children` every run that a step of it has
+    waited for, with the step and its attempt. `moved_at` is when a worker last wrote, `settled_at`
     when one last claimed, committed or closed, `moved_on_at` when the position last changed,
     `ready_since` when the run could be claimed, whatever its head says; `looked_at` when the
     lease's holder last had occasion to notice what others did; `canceller` the run whose worker
-    cancelled this one, `starting` the children that were about to be started then.
+    cancelled this one; `named` every child that a step was ever about to start.
     """
 
     definition: Definition
@@ -89,7 +89,7 @@ class Ledger:
     cancelled_at: int | None = None
     canceller: str | None = None
     cascaded_at: int | None = None
-    starting: set[str] = field(default_factory=set)
+    named: set[str] = field(default_factory=set)
 
     @property
     def step(self) -> Step | None:

@@ -289,7 +289,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     store("no lease-token condition", NoLeaseToken, 4),
     store("no commit_seq condition", NoCommitSeq, 1, 2, 5, 6),
     store("park without 'no new message'", NoInboxSeq, 3, 6),
-    store("no live condition", NoLiveStatus, 10),
+    store("no live condition", NoLiveStatus, 1, 10),
     store("no wake_at on a parked run", NoWakeAtOnPark, 3),
     store("release without wake_at", NoWakeAtOnRelease, 3),
     store("a consumed message stays", MessageStays, 6),

@@ -16,7 +16,6 @@ from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.errors import Unavailable
-from stepwell_engine.limits import LEASE, SECOND
 from stepwell_engine.ports import Commit, Delivered, Done, Due, Refused, Written
 from tests.sim.checks import Checks
 from tests.sim.coverage import ANY, Coverage, When
@@ -28,10 +27,6 @@ T = TypeVar("T")
 # Between the look at the clock and the attempt, in ms: the margin of R4 covers small pauses only.
 LONGEST_PAUSE = 950
 _PAGE = 2  # entries of due(): small, so that there are several pages
-_ANY_TIME = 1 << 60
-_STARTING_CHILD = ("blob", "create", "sleep")  # the calls that start a child
-# What is done a lease after its caller gave up, when another may have given up the attempt.
-_LATEST = {"create": LEASE - 10 * SECOND}
 _LATENCY = 12  # of a call and of its answer, each, at most, in ms
 
 
@@ -76,10 +71,8 @@ class Links:
         self.checks.last_fault = self.scheduler.now
 
     def stall(self) -> None:
-        """The process stands still: not for long between a look at the clock and its attempt."""
-        actor, ms = self.scheduler.current, self.faults.stall()
-        if actor is not None and actor.starting_child:
-            ms = min(ms, LONGEST_PAUSE)
+        """The process stands still."""
+        ms = self.faults.stall()
         self.scheduler.note("stalls for", ms, "ms")
         self.scheduler.pause(ms)
         self.fault()
@@ -105,8 +98,6 @@ class Links:
         scheduler = self.scheduler
         kind = self.kind()
         fate = self.faults.fate(name, kind)
-        if scheduler.current is not None and name not in _STARTING_CHILD:
-            scheduler.current.starting_child = False
         scheduler.pause(self.latency())
         if fate is None:
             result = apply()
@@ -119,8 +110,7 @@ class Links:
         if fate is Fate.STALL_BEFORE:
             self.stall()
         if fate is Fate.GHOST and ghost:
-            late = min(self.faults.lateness(), _LATEST.get(name, _ANY_TIME))
-            scheduler.at(scheduler.now + late, lambda: self._haunt(name, apply))
+            scheduler.at(scheduler.now + self.faults.lateness(), lambda: self._haunt(name, apply))
         if fate is Fate.GHOST or fate is Fate.LOST_CALL:
             raise Unavailable(name)
         result = apply()
@@ -150,9 +140,6 @@ class SimRuns:
 
     def create(self, head: Head, blobs: Sequence[Blob] = ()) -> Written:
         """Blobs, then the head with its key."""
-        actor = self._links.scheduler.current
-        if actor is not None:
-            actor.starting_child = head.parent is not None
         self._put_blobs(head.run_id, blobs)
 
         def apply() -> Written:

@@ -74,7 +74,6 @@ class Actor:
         "name",
         "process",
         "run_id",
-        "starting_child",
         "token",
         "turn",
     )
@@ -86,7 +85,6 @@ class Actor:
         self.run_id = run_id  # of a worker
         self.token = ""
         self.forked = False  # a task of a group
-        self.starting_child = False  # in the midst of starting a child run
         self.turn = 0  # the number of the plan that wakes it; others are out of date
         self.process = process
         process.members.append(self)

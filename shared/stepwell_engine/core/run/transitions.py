@@ -31,9 +31,16 @@ def record_open(journal: Journal, record: Record) -> Journal:
 
 
 def cancel_open(journal: Journal, now: int) -> Journal:
-    """What was begun and backs off, sleeps or waits will not go on."""
+    """What was begun and backs off, sleeps or waits will not go on.
+
+    A child run that is not known to be there is not named any more: if it is created yet, it ends
+    before it begins.
+    """
     for record in journal.open:
-        done = replace(record, status=StepStatus.CANCELLED, finished_at=now, next_at=None)
+        child = None if record.status is StepStatus.PENDING else record.child
+        done = replace(
+            record, status=StepStatus.CANCELLED, finished_at=now, next_at=None, child=child
+        )
         journal = record_finished(journal, done)
     return journal
 

@@ -1,6 +1,7 @@
 """Child runs: started by their parent, and notifying it of their end."""
 
 from dataclasses import replace
+from enum import Enum
 from functools import partial
 from typing import Protocol
 
@@ -10,6 +11,7 @@ from stepwell_engine.core.run.child import ChildResult, message_of
 from stepwell_engine.core.run.decision import StartChild
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.keys import UNNAMED
 from stepwell_engine.core.run.program import Program
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.core.values import jsonvalue
@@ -36,6 +38,14 @@ class Programs(Protocol):
         ...
 
 
+class Awaited(Enum):
+    """Whether a parent waits for a child: not yet, if it has not recorded that the child exists."""
+
+    YES = "yes"
+    NOT_YET = "not yet"
+    NO = "no"
+
+
 class Children:
     """What passes between a parent and its children."""
 
@@ -48,14 +58,15 @@ class Children:
         self._clock = clock
 
     def start(self, parent: Head, start: StartChild, child: str) -> Failed | None:
-        """Start the child, once however often it is tried; what prevents it, if anything."""
+        """Create the child, once however often it is tried; what prevents it, if anything.
+
+        It begins once its parent has recorded that it waits for it.
+        """
         workflow = start.workflow
         try:
             enabled = partial(self._programs.enabled, parent.project, workflow)
             version = retry_unavailable(self._clock, enabled)
         except Problem as problem:
-            if retry_unavailable(self._clock, lambda: self._runs.get(child)) is not None:
-                return None  # an earlier try had succeeded, while the workflow could be started
             missing = problem.code == "not_found"
             code = "unknown_resource" if missing else None
             return Failed(problem.detail, code, retryable=not missing)
@@ -77,24 +88,50 @@ class Children:
         )
         blobs = () if inline else (Blob("input", payload),)
         retry_unavailable(self._clock, lambda: self._runs.create(head, blobs))
-        self._dispatcher.hint(about_run(child, parent.project))
         return None
 
     def cancel(self, child: str, now: int) -> ChildResult:
         """Cancel a child as of `now`, with all that it started; its result if it ended before."""
         head = self._stop(child, now)
         if head is not None:
-            self._cascade(head)
+            self.cascade(head)
         return ChildResult(Status.CANCELLED, now) if head is None else self.result(head)
 
-    def cancel_unstarted_child(self, journal: Journal) -> None:
-        """Cancel the child that a cancelled run was about to start, if it did.
+    def awaited(self, child: Head) -> Awaited:
+        """Whether a child that has not begun may begin: whether its parent waits for it.
 
-        Nobody else can: it may have been started after the cancel, and is not recorded.
+        A worker of the parent may stall before it creates the child, for as long as it takes
+        others to give it up: so no look before tells, and none by the parent's clock. NewerFormat
+        if this version cannot read the parent.
         """
+        parent_id = child.parent or ""
+        parent = retry_unavailable(self._clock, lambda: self._runs.get(parent_id))
+        if parent is None:
+            return Awaited.NO
+        journal = journal_of(parent)
+        if parent.live:
+            known = [one for one in journal.open if one.child == child.run_id]
+        elif parent.status is Status.CANCELLED and not parent.cascade:
+            # What it waited for goes on. What it was only about to start has no name any more.
+            reader = RunReader(self._runs, self._clock)
+            records = reader.records(parent, journal, UNNAMED).values()
+            known = [one for one in records if one.child == child.run_id]
+        else:
+            known = []
+        statuses = {one.status for one in known}
+        if statuses & {StepStatus.WAITING, StepStatus.CANCELLED}:
+            return Awaited.YES
+        return Awaited.NOT_YET if parent.live and StepStatus.PENDING in statuses else Awaited.NO
+
+    def leave_unstarted(self, parent: Head, journal: Journal) -> None:
+        """Hint the child that a cancelled run was about to start: it ends before it begins."""
         for record in journal.open:
             if record.child is not None and record.status is StepStatus.PENDING:
-                self._stop(record.child, self._clock.now())
+                self._dispatcher.hint(about_run(record.child, parent.project))
+
+    def stop(self, child: Head) -> Head:
+        """Cancel a child, with all that it started; how it stands then."""
+        return self._stop(child.run_id, self._clock.now()) or child
 
     def _stop(self, child: str, now: int) -> Head | None:
         """Cancel a run with all that it started, and hint that; its head, however it ended."""
@@ -109,12 +146,13 @@ class Children:
         """Do what is pending after the end of a run: cancel its children, notify its parent."""
         if not head.notify_pending:
             return
-        self._cascade(head)
+        self.cascade(head)
         if head.parent is not None:
             self._tell(head, head.parent)
         retry_unavailable(self._clock, lambda: self._runs.mark_notified(head.run_id))
 
-    def _cascade(self, head: Head) -> None:
+    def cascade(self, head: Head) -> None:
+        """Cancel the children of a run that was cancelled with them."""
         for child in live_children(journal_of(head)) if head.cascade else ():
             stopped = self._stop(child, self._clock.now())
             if stopped is not None:

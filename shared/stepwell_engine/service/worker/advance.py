@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
+from typing import Final
 
 from stepwell_engine import limits
 from stepwell_engine.core.run.head import Head
@@ -27,11 +28,13 @@ from stepwell_engine.ports import (
     TaskGroups,
 )
 from stepwell_engine.service.retry_unavailable import retry_unavailable
-from stepwell_engine.service.runs.children import Children, Programs
+from stepwell_engine.service.runs.children import Awaited, Children, Programs
 from stepwell_engine.service.runs.run_reader import codec_of, journal_of
 from stepwell_engine.service.worker.leased_run import LeasedRun, TimeBudget, Tools
 
 log = logging.getLogger(__name__)
+
+NOT_YET: Final = 5 * limits.SECOND  # after which a child looks again whether it is waited for
 
 
 class Advance:
@@ -82,15 +85,20 @@ class Advance:
             finally:
                 self._gate.leave()
         else:
-            self._release(head, head.lease_token, limits.SUSPECT_PAUSE)
-            self._dispatcher.hint(about_run(run_id, project), limits.SUSPECT_PAUSE)
+            self._put_back(head, head.lease_token, limits.SUSPECT_PAUSE)
 
     def _advance_leased(self, head: Head, token: LeaseToken, time: TimeBudget) -> None:
         with closing(self._task_groups.open()) as group:
             try:
+                awaited = self._awaited(head)
+                if awaited is Awaited.NOT_YET:
+                    self._put_back(head, token, NOT_YET)
+                    return
+                if awaited is Awaited.NO:
+                    head = self._children.stop(head)
                 program = self._program(head)
                 run = LeasedRun(self._tools, program, head, group, time)
-            except NewerFormat as error:  # of the version, or of the run's journal
+            except NewerFormat as error:  # of the version, or of the run's or its parent's journal
                 # A newer worker will take it.
                 log.warning("run %s: %s", head.run_id, error)
                 self._release(head, token, limits.LEASE)
@@ -152,7 +160,6 @@ class Advance:
             return
         if head.lease_expires_at + limits.CLOCK_MARGIN >= now:
             return
-        self._children.cancel_unstarted_child(journal_of(head))
         data = head.journal
         try:
             program = self._program(head)
@@ -162,10 +169,21 @@ class Advance:
             journal = program.close(journal_of(head, program.keys), head.ended_at or now)
             data = codec_of(head, program.keys).encode(journal)
         self._runs.close(head.run_id, head.lease_token, head.commit_seq, data)
+        self._children.leave_unstarted(head, journal_of(head))
 
     def _program(self, head: Head) -> Program:
         load = partial(self._programs.load, head.project, head.workflow, head.version)
         return retry_unavailable(self._clock, load)
+
+    def _awaited(self, head: Head) -> Awaited:
+        """Whether a run may begin that has not: a child only once its parent waits for it."""
+        unbegun = head.parent is not None and head.live and not head.journal
+        return self._children.awaited(head) if unbegun else Awaited.YES
+
+    def _put_back(self, head: Head, token: LeaseToken, pause: Ms) -> None:
+        """Let go of a run as it was claimed, and look at it again after `pause` ms."""
+        self._release(head, token, pause)
+        self._dispatcher.hint(about_run(head.run_id, head.project), pause)
 
     def _release(self, head: Head, token: LeaseToken, pause: Ms) -> None:
         """Let go of a run as it was claimed, for `pause` ms at least."""

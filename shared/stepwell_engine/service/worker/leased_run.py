@@ -29,6 +29,7 @@ from stepwell_engine.core.run.program import Program
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.run.transitions import fail_run
 from stepwell_engine.core.values.subject import about_run
+from stepwell_engine.core.values.units import RunId
 from stepwell_engine.ports import (
     UNCHECKED,
     Clock,
@@ -103,6 +104,7 @@ class LeasedRun:
         # Filled by the threads of the group, emptied by the worker's own.
         self._completed: deque[UncommittedOutcome] = deque()
         self._waited = False  # for attempts in flight, since the head was last seen
+        self._started: RunId | None = None  # a child that is not known to be waited for
 
     def go(self) -> None:
         """Advance the run until it parks or ends, its time is up, or the lease is lost."""
@@ -200,6 +202,7 @@ class LeasedRun:
             return self._refused(self._read())
         failed = self._tools.children.start(self._head, start, start.child)
         outcome = ChildStarted(start) if failed is None else ChildNotStarted(start, failed)
+        self._started = start.child if failed is None else None
         now = self._tools.clock.now()
         self._journal = self._program.settle_child(self._journal, outcome, now)
         return True
@@ -286,6 +289,9 @@ class LeasedRun:
 
     def _dispatch(self, decision: Decision, now: int, release: bool) -> None:
         head = self._head
+        if self._started is not None:  # it may begin now that it is waited for
+            self._tools.dispatcher.hint(about_run(self._started, head.project))
+            self._started = None
         match decision.next:
             case Park(ready_at=ready_at):
                 delay = max(0, ready_at - now)
@@ -327,8 +333,9 @@ class LeasedRun:
         at = head.ended_at or self._tools.clock.now()
         for completed in self._uncommitted:
             journal = self._program.settle_cancelled(journal, completed, at)
-        self._tools.children.cancel_unstarted_child(journal)
-        journal = self._program.close(journal, at)
+        children = self._tools.children
+        children.cascade(head)  # the journal names them no more once it is closed
+        begun, journal = journal, self._program.close(journal, at)
         packed = self._codec.pack(journal, self._token, head.writes)
         commit = Commit(
             run_id=head.run_id,
@@ -343,3 +350,4 @@ class LeasedRun:
             format=packed.format,
         )
         retry_unavailable(self._tools.clock, lambda: self._tools.runs.commit(commit))
+        children.leave_unstarted(head, begun)
