@@ -103,6 +103,6 @@ def dsn(postgres: LocalPostgres) -> str:
 @pytest.fixture
 def runner(resources: MemoryResources, secrets: SealedSecrets, dsn: str) -> Iterator[SqlRunner]:
     resources.put(resource("database", "database", {"embedded": True}))
-    runner = SqlRunner(resources, secrets, lambda _: dsn)
+    runner = SqlRunner(resources, secrets, lambda _: dsn, StillClock())
     yield runner
     runner.close()

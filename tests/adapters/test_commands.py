@@ -14,6 +14,7 @@ import pytest
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.runners.command import Commands
+from stepwell_engine.adapters.runners.deadline import Deadline
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.run.attempt import Failed, Outcome, Succeeded
 from tests.adapters.attempts import attempt, failure, output
@@ -25,7 +26,8 @@ PATH = os.environ["PATH"]
 def run(*words: str, timeout: int = 30_000, payload: object = None) -> Outcome:
     fields = {"timeout": timeout, "payload": payload}
     with closing(Commands({"PATH": PATH})) as commands:
-        return commands.call(words, attempt(Kind.FUNCTION, "f", **fields))
+        one = attempt(Kind.FUNCTION, "f", **fields)
+        return commands.call(words, one, Deadline(timeout))
 
 
 def sh(script: str, timeout: int = 30_000) -> Outcome:
@@ -64,7 +66,11 @@ def test_only_home_lang_and_path_of_the_environment_are_passed_on() -> None:
     environment = {"PATH": PATH, "HOME": "/nowhere", "LANG": "C", "AWS_SECRET_ACCESS_KEY": "x"}
     script = "import json, os; print(json.dumps(dict(os.environ)))"
     with closing(Commands(environment)) as commands:
-        found = output(commands.call([sys.executable, "-c", script], attempt(Kind.FUNCTION, "f")))
+        found = output(
+            commands.call(
+                [sys.executable, "-c", script], attempt(Kind.FUNCTION, "f"), Deadline(20_000)
+            )
+        )
     assert found.items() >= {"PATH": PATH, "HOME": "/nowhere", "LANG": "C"}.items()
     assert "AWS_SECRET_ACCESS_KEY" not in found
 

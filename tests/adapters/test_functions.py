@@ -12,7 +12,7 @@ from stepwell_engine.adapters.runners.function import FunctionRunner
 from stepwell_engine.adapters.runners.url_function import UrlFunctions
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.run.attempt import Failed, Outcome, Succeeded
-from tests.adapters.attempts import attempt, failure, output, resource
+from tests.adapters.attempts import StillClock, attempt, failure, output, resource
 from tests.adapters.outputs import RAW_OUTPUTS, Returned
 from tests.adapters.receivers import Receiver
 
@@ -22,11 +22,11 @@ REINDEX = attempt(Kind.FUNCTION, "reindex")
 @pytest.fixture
 def runner(client: HttpClient, resources: MemoryResources, receiver: Receiver) -> FunctionRunner:
     resources.put(resource("function", "reindex", {"url": receiver.url}))
-    return FunctionRunner(resources, {"url": UrlFunctions(client).call})
+    return FunctionRunner(resources, {"url": UrlFunctions(client).call}, StillClock())
 
 
 def test_a_function_that_is_not_registered_is_an_unknown_resource() -> None:
-    assert FunctionRunner(MemoryResources(), {}).run(REINDEX) == Failed(
+    assert FunctionRunner(MemoryResources(), {}, StillClock()).run(REINDEX) == Failed(
         'this project has no function "reindex": register it with '
         "PUT /v1/projects/shop/functions/reindex",
         code="unknown_resource",
@@ -46,11 +46,11 @@ def test_a_kind_of_function_that_cannot_be_called_here_is_refused(
 def test_a_change_of_the_function_takes_effect_at_once(resources: MemoryResources) -> None:
     called: list[str] = []
 
-    def call(target: str, _: object) -> Outcome:
+    def call(target: str, *_: object) -> Outcome:
         called.append(target)
         return Succeeded()
 
-    runner = FunctionRunner(resources, {"url": call})
+    runner = FunctionRunner(resources, {"url": call}, StillClock())
     for url in ("http://a/", "http://b/"):
         resources.put(resource("function", "reindex", {"url": url}))
         runner.run(REINDEX)

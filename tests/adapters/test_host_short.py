@@ -3,7 +3,7 @@
 import os
 import resource
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -15,6 +15,7 @@ from stepwell_engine.adapters.http.resolver import SystemResolver
 from stepwell_engine.adapters.http.transport import GuardedAdapter
 from stepwell_engine.adapters.memory.resources import MemoryResources
 from stepwell_engine.adapters.runners.command import Commands
+from stepwell_engine.adapters.runners.deadline import Deadline
 from stepwell_engine.adapters.runners.function import FunctionRunner
 from stepwell_engine.adapters.runners.python_callable import Callables
 from stepwell_engine.adapters.runners.sql import SqlRunner
@@ -54,7 +55,7 @@ def words(outcome: object) -> str:
 
 def test_a_request_is_not_sent(client: HttpClient, receiver: Receiver) -> None:
     with no_descriptors():
-        outcome = client.post(receiver.url, {}, b"", 30_000)
+        outcome = client.post(receiver.url, {}, b"", Deadline(30_000))
     assert words(outcome) == f"POST {receiver.url} was not sent: Too many open files"
     assert receiver.requests == []
 
@@ -65,7 +66,7 @@ def test_a_request_over_tls_is_not_sent(tmp_path: Path) -> None:
         client = HttpClient(adapter, StillClock())
         url = f"https://127.0.0.1:{receiver.port}/"
         with no_descriptors():
-            assert "Too many open files" in words(client.post(url, {}, b"", 30_000))
+            assert "Too many open files" in words(client.post(url, {}, b"", Deadline(30_000)))
         adapter.close()
 
 
@@ -77,7 +78,7 @@ def test_a_name_is_not_resolved(raised: OSError) -> None:
         raise raised
 
     client = HttpClient(GuardedAdapter((), resolve), StillClock())
-    outcome = client.post("https://hooks.example.com/", {}, b"", 30_000)
+    outcome = client.post("https://hooks.example.com/", {}, b"", Deadline(30_000))
     assert words(outcome).startswith("POST https://hooks.example.com/ was not sent: ")
 
 
@@ -91,7 +92,7 @@ def test_a_lookup_that_gets_no_thread_is_not_waited_for(monkeypatch: pytest.Monk
 
 def test_a_command_is_not_started() -> None:
     with no_descriptors():
-        outcome = Commands({}).call(["true"], attempt(Kind.FUNCTION, "f"))
+        outcome = Commands({}).call(["true"], attempt(Kind.FUNCTION, "f"), Deadline(20_000))
     assert words(outcome) == 'the command "true" cannot be started: Too many open files'
 
 
@@ -99,15 +100,17 @@ def test_a_python_function_is_not_loaded(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text("def f(event): return 1\n")
     callables = Callables([tmp_path])
     with no_descriptors():
-        outcome = callables.call("shop:f", attempt(Kind.FUNCTION, "f"))
+        outcome = callables.call("shop:f", attempt(Kind.FUNCTION, "f"), Deadline(20_000))
     assert "the function shop:f cannot be loaded now: " in words(outcome)
-    assert callables.call("shop:f", attempt(Kind.FUNCTION, "f")) == Succeeded(b"1")
+    assert callables.call("shop:f", attempt(Kind.FUNCTION, "f"), Deadline(20_000)) == Succeeded(
+        b"1"
+    )
     callables.close()
 
 
 def test_a_python_function_gets_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading.Thread, "start", no_thread)
-    outcome = Callables([tmp_path]).call("shop:f", attempt(Kind.FUNCTION, "f"))
+    outcome = Callables([tmp_path]).call("shop:f", attempt(Kind.FUNCTION, "f"), Deadline(20_000))
     assert words(outcome) == "the host can start no further thread"
 
 
@@ -142,9 +145,10 @@ def test_a_performer_is_not_loaded() -> None:
 
 def test_a_catalog_that_does_not_answer_costs_no_attempt() -> None:
     class Silent(MemoryResources):
-        def get(self, project: str, kind: str, name: str) -> Resource | None:
+        def get(
+            self, project: str, kind: str, name: str, within: int | None = None
+        ) -> Resource | None:
             raise Unavailable("no answer")
 
-    calls: dict[str, Callable[[object, Attempt], Outcome]] = {}
-    outcome = FunctionRunner(Silent(), calls).run(attempt(Kind.FUNCTION, "f"))
+    outcome = FunctionRunner(Silent(), {}, StillClock()).run(attempt(Kind.FUNCTION, "f"))
     assert words(outcome) == 'the function "f" cannot be looked up now: no answer'

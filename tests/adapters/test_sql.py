@@ -17,7 +17,7 @@ from stepwell_engine.adapters.runners.sql import SqlRunner
 from stepwell_engine.adapters.secrets.sealed import SealedSecrets
 from stepwell_engine.core.run.attempt import Failed, Outcome
 from tests.adapters import receivers
-from tests.adapters.attempts import failure, output, resource
+from tests.adapters.attempts import StillClock, failure, output, resource
 from tests.adapters.receivers import scripted
 from tests.adapters.statements import rows, run
 
@@ -213,7 +213,7 @@ def test_a_dsn_of_the_projects_own_is_used_and_a_new_one_at_once(
 
 
 def test_no_database_is_an_unknown_resource(secrets: SealedSecrets) -> None:
-    runner = SqlRunner(MemoryResources(), secrets, lambda _: "")
+    runner = SqlRunner(MemoryResources(), secrets, lambda _: "", StillClock())
     assert run(runner, "select 1") == Failed(
         "this project has no database: register it with PUT /v1/projects/shop/database",
         code="unknown_resource",
@@ -223,7 +223,7 @@ def test_no_database_is_an_unknown_resource(secrets: SealedSecrets) -> None:
 
 def with_dsn(resources: MemoryResources, secrets: SealedSecrets, dsn: str) -> SqlRunner:
     resources.put(resource("database", "database", {"embedded": False}, secrets.seal(dsn, "shop")))
-    return SqlRunner(resources, secrets, lambda _: "")
+    return SqlRunner(resources, secrets, lambda _: "", StillClock())
 
 
 def test_a_database_that_is_not_there_is_a_failure(
@@ -341,7 +341,7 @@ def test_an_embedded_server_that_cannot_start_is_a_failure_of_the_step(
         raise PostgresUnavailable("no PostgreSQL here")
 
     resources.put(resource("database", "database", {"embedded": True}))
-    assert run(SqlRunner(resources, secrets, unavailable), "select 1") == Failed(
+    assert run(SqlRunner(resources, secrets, unavailable, StillClock()), "select 1") == Failed(
         "no PostgreSQL here"
     )
 
@@ -351,5 +351,5 @@ def test_a_sealed_dsn_that_cannot_be_opened_is_a_failure(
 ) -> None:
     sealed = secrets.seal("postgresql://h/d", "other")
     resources.put(resource("database", "database", {"embedded": False}, sealed))
-    failed = failure(run(SqlRunner(resources, secrets, lambda _: ""), "select 1"))
+    failed = failure(run(SqlRunner(resources, secrets, lambda _: "", StillClock()), "select 1"))
     assert "cannot be opened" in failed.message

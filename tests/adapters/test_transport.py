@@ -13,6 +13,7 @@ from stepwell_engine import limits
 from stepwell_engine.adapters.http.client import Answer, HttpClient
 from stepwell_engine.adapters.http.resolver import SystemResolver
 from stepwell_engine.adapters.http.transport import GuardedAdapter
+from stepwell_engine.adapters.runners.deadline import Deadline
 from stepwell_engine.core.run.attempt import Deferred, Failed
 from tests.adapters import receivers
 from tests.adapters.attempts import StillClock
@@ -45,7 +46,7 @@ def secure(tmp_path: Path) -> Iterator[Secure]:
 
 
 def post(client: HttpClient, url: str, timeout: int = 30_000) -> Answer | Failed | Deferred:
-    return client.post(url, {"x-test": "yes"}, b'{"a":1}', timeout)
+    return client.post(url, {"x-test": "yes"}, b'{"a":1}', Deadline(timeout))
 
 
 def test_a_request_arrives_whole(client: HttpClient, receiver: Receiver) -> None:
@@ -212,7 +213,7 @@ def test_no_peer_holds_an_attempt_beyond_its_timeout(client: HttpClient, script:
 
 def test_a_peer_that_does_not_read_holds_no_attempt_either(client: HttpClient) -> None:
     with scripted(receivers.silent) as url:
-        outcome = client.post(url, {}, b" " * 20 * limits.MIB, 150)
+        outcome = client.post(url, {}, b" " * 20 * limits.MIB, Deadline(150))
     assert outcome == Failed(f"POST {url} timed out after 0.15 s", "timeout")
 
 

@@ -60,7 +60,7 @@ class MarkedSecrets:
     def seal(self, plain: str, project: str) -> str:
         return f"sealed({project}):{plain[::-1]}"
 
-    def open(self, sealed: str, project: str) -> str:
+    def open(self, sealed: str, project: str, within: int | None = None) -> str:
         return sealed.removeprefix(f"sealed({project}):")[::-1]
 
 

@@ -235,9 +235,9 @@ def test_while_one_asks_again_the_others_hear_what_was_said(
     ask = secrets._open
     heard: list[str] = []
 
-    def asking(sealed: str, project: str) -> str:
+    def asking(sealed: str, project: str, within: int | None) -> str:
         heard.append(refused(secrets, sealed))
-        return ask(sealed, project)
+        return ask(sealed, project, within)
 
     monkeypatch.setattr(secrets, "_open", asking)
     assert secrets.open(sealed, "shop") == "hunter2"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from stepwell_engine.adapters.runners.deadline import Deadline
 from stepwell_engine.adapters.runners.lambda_function import LambdaFunctions, invoke_later
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.run.attempt import Failed, Outcome, Succeeded
@@ -27,7 +28,7 @@ def api(settings: AwsSettings) -> Iterator[LambdaApi]:
 
 def call(timeout: int = 20_000) -> Outcome:
     one = attempt(Kind.FUNCTION, "reserve-stock", timeout=timeout)
-    return LambdaFunctions(clients()).call(ARN, one)
+    return LambdaFunctions(clients()).call(ARN, one, Deadline(timeout))
 
 
 def test_a_function_gets_the_event_and_its_result_is_the_output(api: LambdaApi) -> None:

@@ -11,7 +11,7 @@ from stepwell_engine.adapters.runners.sql_data_api import DataApiRunner
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.run.attempt import Outcome
 from stepwell_engine.settings.aws import AwsSettings
-from tests.adapters.attempts import attempt, failure, output, resource
+from tests.adapters.attempts import StillClock, attempt, failure, output, resource
 from tests.aws.installation import clients, endpoint
 from tests.e2e.data_api import DATABASE, DataApi, serving
 
@@ -39,7 +39,7 @@ def api(dsn: str, settings: AwsSettings) -> Iterator[DataApi]:
 def run(api: DataApi) -> Run:
     resources = MemoryResources()
     resources.put(resource("database", "database", DATABASE))
-    runner = DataApiRunner(resources, clients())
+    runner = DataApiRunner(resources, clients(), StillClock())
 
     def run(statement: str, timeout: int = 20_000) -> Outcome:
         return runner.run(attempt(Kind.SQL, statement, timeout=timeout))
@@ -158,7 +158,9 @@ def test_a_database_that_cannot_be_reached_is_a_failed_attempt(
     resources = MemoryResources()
     foreign = {**DATABASE, "secret": DATABASE["secret"] + "x"}
     resources.put(resource("database", "database", foreign))
-    failed = failure(DataApiRunner(resources, clients()).run(attempt(Kind.SQL, "select 1")))
+    failed = failure(
+        DataApiRunner(resources, clients(), StillClock()).run(attempt(Kind.SQL, "select 1"))
+    )
     assert failed.message.startswith("the database could not be reached: there is no such cluster")
     assert failed.retryable
 
@@ -169,14 +171,14 @@ def test_the_database_of_the_resource_is_named(run: Run, api: DataApi) -> None:
     named: list[object] = []
     client = clients().get("rds-data", attempts=1, region="eu-west-1")
     client.meta.events.register("before-parameter-build", lambda params, **_: named.append(params))
-    DataApiRunner(resources, clients()).run(attempt(Kind.SQL, "select 1"))
+    DataApiRunner(resources, clients(), StillClock()).run(attempt(Kind.SQL, "select 1"))
     begun, executed, committed = [dict(one) for one in named if isinstance(one, dict)]
     assert (begun["database"], executed["database"]) == ("shop", "shop")
     assert "database" not in committed
 
 
 def test_without_a_database_the_step_fails_at_once() -> None:
-    runner = DataApiRunner(MemoryResources(), clients())
+    runner = DataApiRunner(MemoryResources(), clients(), StillClock())
     failed = failure(runner.run(attempt(Kind.SQL, "select 1")))
     assert (failed.code, failed.retryable) == ("unknown_resource", False)
 
@@ -184,7 +186,9 @@ def test_without_a_database_the_step_fails_at_once() -> None:
 def test_a_database_of_another_home_is_refused() -> None:
     resources = MemoryResources()
     resources.put(resource("database", "database", {"embedded": True}))
-    failed = failure(DataApiRunner(resources, clients()).run(attempt(Kind.SQL, "select 1")))
+    failed = failure(
+        DataApiRunner(resources, clients(), StillClock()).run(attempt(Kind.SQL, "select 1"))
+    )
     assert 'set it again with "cluster" and "secret", PUT /v1/projects/shop/database' in (
         failed.message
     )

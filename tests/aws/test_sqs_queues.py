@@ -43,9 +43,11 @@ class TimedQueues(SqsQueues):
 
     clock: ManualClock
 
-    def send(self, project: str, queue: str, body: bytes, now: int) -> str:
+    def send(
+        self, project: str, queue: str, body: bytes, now: int, within: int | None = None
+    ) -> str:
         self.clock.at = now
-        return super().send(project, queue, body, now)
+        return super().send(project, queue, body, now, within)
 
     def receive(self, project: str, queue: str, limit: int, now: int) -> Sequence[Message]:
         self.clock.at = now

@@ -17,9 +17,9 @@ class SlowResources(MemoryResources):
         self.reads = 0
         self.meanwhile: CachedResources | None = None
 
-    def get(self, project: str, kind: str, name: str) -> Resource | None:
+    def get(self, project: str, kind: str, name: str, within: int | None = None) -> Resource | None:
         self.reads += 1
-        found = super().get(project, kind, name)
+        found = super().get(project, kind, name, within)
         if self.meanwhile is not None:
             cached, self.meanwhile = self.meanwhile, None
             cached.put(queue(b"new"))

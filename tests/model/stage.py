@@ -91,7 +91,7 @@ class Stage:
     def seal(self, plain: str, project: str) -> str:
         return plain
 
-    def open(self, sealed: str, project: str) -> str:
+    def open(self, sealed: str, project: str, within: int | None = None) -> str:
         return sealed
 
     def hint(self, subject: Subject, delay: int = 0) -> None:

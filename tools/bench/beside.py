@@ -38,7 +38,7 @@ class Nothing:
         """The text itself."""
         return plain
 
-    def open(self, sealed: str, project: str) -> str:
+    def open(self, sealed: str, project: str, within: int | None = None) -> str:
         """The text itself."""
         return sealed
 

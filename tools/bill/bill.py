@@ -88,7 +88,7 @@ class OpenSecrets:
         """The text itself, with as many bytes more as sealing adds."""
         return plain + "." * 60
 
-    def open(self, sealed: str, project: str) -> str:
+    def open(self, sealed: str, project: str, within: int | None = None) -> str:
         """The opposite."""
         return sealed[:-60]
 
@@ -123,7 +123,7 @@ class Work:
         """Succeed."""
         return self.call(None, attempt)
 
-    def call(self, _target: object, attempt: Attempt) -> Outcome:
+    def call(self, _target: object, attempt: Attempt, _deadline: object = None) -> Outcome:
         """Succeed; a message costs a request."""
         self.steps += 1
         self.clock.sleep(7)
@@ -167,7 +167,7 @@ class MeteredAws:
         database = DynamoDB(client(), self.clock)
         resources = DynamoResources(database, CONTROL)
         runs = cast(Runs, LabelledRuns(DynamoRuns(database, RUNS), meter))
-        functions = FunctionRunner(resources, {"url": self.work.call})
+        functions = FunctionRunner(resources, {"url": self.work.call}, self.clock)
         runners: dict[str, StepRunner] = dict.fromkeys(Kind, self.work)
         runners[Kind.FUNCTION] = functions
         self._runs = runs

@@ -16,7 +16,10 @@ from botocore.exceptions import (  # type: ignore[import-untyped]
     ReadTimeoutError,
 )
 
-CONNECT_SECONDS: Final = 1
+from stepwell_engine.core.values.units import Ms
+from stepwell_engine.limits import SECOND
+
+CONNECT_SECONDS: Final = 1  # for a new connection, beside the time of the call
 READ_SECONDS: Final = 5
 # An argument of every call: the seconds that its answer may take, instead of READ_SECONDS.
 TIMEOUT: Final = "TimeoutSeconds"
@@ -58,8 +61,20 @@ class Clients:
             tcp_keepalive=True,
         )
         client = self.session.create_client(service, region_name=region, config=config)
-        client.meta.events.register("before-parameter-build", _set_timeout)
+        take_timeouts(client)
         return client
+
+
+def take_timeouts(client: Any) -> None:
+    """Let the calls of a client take the argument TIMEOUT."""
+    client.meta.events.register("before-parameter-build", _set_timeout)
+
+
+def bounded(within: Ms | None) -> dict[str, float]:
+    """The argument that bounds a call to `within` ms, if that is less than READ_SECONDS."""
+    if within is None or within >= READ_SECONDS * SECOND:
+        return {}
+    return {TIMEOUT: max(within, 1) / SECOND}
 
 
 def code_of(error: Exception) -> str:

@@ -37,8 +37,18 @@ class Queues(Protocol):
         """Delete a queue with its messages and its archive."""
         ...
 
-    def send(self, project: ProjectRef, queue: str, body: bytes, now: EpochMs) -> int | str:
-        """Append a message; its id."""
+    def send(
+        self,
+        project: ProjectRef,
+        queue: str,
+        body: bytes,
+        now: EpochMs,
+        within: Ms | None = None,
+    ) -> int | str:
+        """Append a message; its id.
+
+        `within` (ms) bounds the wait for a queue elsewhere: Unavailable if it takes longer.
+        """
         ...
 
     def receive(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from stepwell_engine.core.values.units import EpochMs, ProjectRef
+from stepwell_engine.core.values.units import EpochMs, Ms, ProjectRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,13 @@ class Resources(Protocol):
         """Create or replace a resource."""
         ...
 
-    def get(self, project: ProjectRef, kind: str, name: str) -> Resource | None:
-        """A resource, or None."""
+    def get(
+        self, project: ProjectRef, kind: str, name: str, within: Ms | None = None
+    ) -> Resource | None:
+        """A resource, or None.
+
+        `within` (ms) bounds the wait for a store elsewhere: Unavailable if it takes longer.
+        """
         ...
 
     def list(

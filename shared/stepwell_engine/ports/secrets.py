@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from stepwell_engine.core.values.units import ProjectRef
+from stepwell_engine.core.values.units import Ms, ProjectRef
 
 
 class Secrets(Protocol):
@@ -12,6 +12,9 @@ class Secrets(Protocol):
         """Sealed text. TooLong for a text that cannot be sealed."""
         ...
 
-    def open(self, sealed: str, project: ProjectRef) -> str:
-        """ValueError if it was sealed for another project, with another key, or is damaged."""
+    def open(self, sealed: str, project: ProjectRef, within: Ms | None = None) -> str:
+        """ValueError if it was sealed for another project, with another key, or is damaged.
+
+        `within` (ms) bounds the wait for who keeps the key: Unavailable if it takes longer.
+        """
         ...

@@ -96,7 +96,7 @@ def _runners(
     calls: Mapping[str, Call] = {"url": outside.call, "lambda": LambdaFunctions(clients).call}
     return {
         Kind.ENQUEUE: EnqueueRunner(stores.resources, stores.queues, clock),
-        Kind.FUNCTION: FunctionRunner(stores.resources, calls),
-        Kind.SQL: DataApiRunner(stores.resources, clients),
+        Kind.FUNCTION: FunctionRunner(stores.resources, calls, clock),
+        Kind.SQL: DataApiRunner(stores.resources, clients, clock),
         Kind.WEBHOOK: outside,
     }

@@ -126,8 +126,8 @@ def _runners(
     opened.callback(outside.close)
     return {
         Kind.ENQUEUE: EnqueueRunner(stores.resources, stores.queues, clock),
-        Kind.FUNCTION: LazyStepRunner(lambda: _functions(settings, stores, outside, late)),
-        Kind.SQL: LazyStepRunner(lambda: _sql(stores, dsn, late)),
+        Kind.FUNCTION: LazyStepRunner(lambda: _functions(settings, stores, outside, clock, late)),
+        Kind.SQL: LazyStepRunner(lambda: _sql(stores, dsn, clock, late)),
         Kind.WEBHOOK: outside,
     }
 
@@ -155,7 +155,7 @@ class _Postgres:
 
 
 def _functions(
-    settings: Settings, stores: Stores, outside: Outside, opened: ExitStack
+    settings: Settings, stores: Stores, outside: Outside, clock: Clock, opened: ExitStack
 ) -> StepRunner:
     from stepwell_engine.adapters.runners.command import Commands  # noqa: PLC0415
     from stepwell_engine.adapters.runners.function import FunctionRunner  # noqa: PLC0415
@@ -166,12 +166,12 @@ def _functions(
     commands = Commands(environment())
     opened.callback(commands.close)
     calls = {"url": outside.call, "command": commands.call, "python": callables.call}
-    return FunctionRunner(stores.resources, calls)
+    return FunctionRunner(stores.resources, calls, clock)
 
 
-def _sql(stores: Stores, dsn: Callable[[str], str], opened: ExitStack) -> StepRunner:
+def _sql(stores: Stores, dsn: Callable[[str], str], clock: Clock, opened: ExitStack) -> StepRunner:
     from stepwell_engine.adapters.runners.sql import SqlRunner  # noqa: PLC0415
 
-    runner = SqlRunner(stores.resources, stores.secrets, dsn)
+    runner = SqlRunner(stores.resources, stores.secrets, dsn, clock)
     opened.callback(runner.close)
     return runner

@@ -13,6 +13,7 @@ from stepwell_engine.wiring.lazy import not_loaded
 
 if TYPE_CHECKING:
     from stepwell_engine.adapters.http.client import HttpClient
+    from stepwell_engine.adapters.runners.deadline import Deadline
     from stepwell_engine.adapters.runners.url_function import UrlFunctions
     from stepwell_engine.adapters.runners.webhook import WebhookRunner
 
@@ -39,14 +40,14 @@ class Outside:
             return not_loaded(error)
         return webhooks.run(attempt)
 
-    def call(self, url: str, attempt: Attempt) -> Outcome:
+    def call(self, url: str, attempt: Attempt, deadline: "Deadline") -> Outcome:
         """Call a function by URL."""
         try:
             with self._lock:
                 functions = self._functions
         except OSError as error:
             return not_loaded(error)
-        return functions.call(url, attempt)
+        return functions.call(url, attempt, deadline)
 
     def close(self) -> None:
         """Close the idle connections."""

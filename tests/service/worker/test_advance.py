@@ -88,6 +88,21 @@ def test_an_act_longer_than_the_lease_extends_it_first() -> None:
     assert leases[0] > 600_000 + limits.CLOCK_MARGIN
 
 
+def test_an_attempt_has_a_deadline_that_comes_before_the_end_of_its_lease() -> None:
+    world = World(replace(action(0), timeout=600_000), action(1))
+    ends: list[int] = []
+
+    def during(attempt: Attempt) -> None:
+        ends.append(world.head(attempt.run_id).lease_expires_at)
+        world.clock.at += 1_000
+
+    world.during = during
+    world.turn(world.start())
+    assert [one.deadline for one in world.attempts] == [START + 600_000, START + 1_000 + 30_000]
+    for attempt, end in zip(world.attempts, ends, strict=True):
+        assert (attempt.deadline or 0) + limits.CLOCK_MARGIN < end
+
+
 def test_a_hard_budget_begins_no_act_that_could_end_after_it() -> None:
     world = World(action(0, timeout=30_000), action(1, timeout=30_001))
     run_id = world.start()

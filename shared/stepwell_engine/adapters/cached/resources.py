@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from stepwell_engine.adapters.cached.answers import Answers
-from stepwell_engine.core.values.units import ProjectRef
+from stepwell_engine.core.values.units import Ms, ProjectRef
 from stepwell_engine.ports import Resource, Resources
 
 
@@ -18,10 +18,12 @@ class CachedResources:
         """A change."""
         self._answers.change(lambda: self._inner.put(resource))
 
-    def get(self, project: ProjectRef, kind: str, name: str) -> Resource | None:
+    def get(
+        self, project: ProjectRef, kind: str, name: str, within: Ms | None = None
+    ) -> Resource | None:
         """Remembered."""
         return self._answers.ask(
-            (project, kind, name), lambda: self._inner.get(project, kind, name)
+            (project, kind, name), lambda: self._inner.get(project, kind, name, within)
         )
 
     def list(

@@ -6,6 +6,7 @@ have happened is Unavailable at once: only the caller knows whether a repeat is 
 """
 
 import random
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +21,7 @@ from botocore.exceptions import (  # type: ignore[import-untyped]
 )
 from botocore.parsers import ResponseParserError  # type: ignore[import-untyped]
 
-from stepwell_engine.adapters.aws_clients import CONNECTIONS
+from stepwell_engine.adapters.aws_clients import CONNECTIONS, TIMEOUT, take_timeouts
 from stepwell_engine.errors import StoreError, Unavailable
 from stepwell_engine.limits import SECOND
 from stepwell_engine.ports import Clock
@@ -88,6 +89,7 @@ def connect(
     client: DynamoDBClient = session.create_client(
         "dynamodb", region_name=region, endpoint_url=endpoint, config=config
     )
+    take_timeouts(client)
     return client
 
 
@@ -105,10 +107,12 @@ class DynamoDB:
         self._clock = clock
         self._jitter = jitter
 
-    def get(self, table: str, key: Item, consistent: bool = True) -> Item | None:
-        """One item, or None."""
+    def get(
+        self, table: str, key: Item, consistent: bool = True, ends: float | None = None
+    ) -> Item | None:
+        """One item, or None. Unavailable at `ends`, monotonic time in s."""
         answer = self._call(
-            self._client.get_item, TableName=table, Key=key, ConsistentRead=consistent
+            self._client.get_item, ends, TableName=table, Key=key, ConsistentRead=consistent
         )
         found: Item | None = answer.get("Item")
         return found
@@ -195,12 +199,14 @@ class DynamoDB:
         except _ConditionFailed as refused:
             return Rejected(refused.item)
 
-    def _call(self, operation: Callable[..., Any], **arguments: Any) -> Any:
+    def _call(
+        self, operation: Callable[..., Any], ends: float | None = None, **arguments: Any
+    ) -> Any:
         """The answer of a call that is made again while it meets conflicts or throttling."""
         pauses = self.pauses(operation.__name__)
         while True:
             try:
-                return self._send(operation, **arguments)
+                return self._send(operation, **arguments, **_bounded(ends))
             except ClientError as error:
                 if _code(error) not in _PASSING:
                     raise _translated(error) from error
@@ -231,6 +237,16 @@ class _ConditionFailed(Exception):
     def __init__(self, item: Item | None) -> None:
         super().__init__()
         self.item = item
+
+
+def _bounded(ends: float | None) -> dict[str, float]:
+    """The argument that bounds a call, if there is a bound. Unavailable if it has passed."""
+    if ends is None:
+        return {}
+    left = ends - time.monotonic()
+    if left <= 0:
+        raise Unavailable("DynamoDB did not answer in the time there was")
+    return {TIMEOUT: min(left, READ_SECONDS)}
 
 
 def _code(error: ClientError) -> str:

@@ -1,5 +1,6 @@
 """The control table, as its stores read it: keys, single items, pages of a partition."""
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
@@ -7,6 +8,8 @@ from pynamodb.models import Model
 
 from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item
 from stepwell_engine.adapters.dynamodb.models import ControlItem
+from stepwell_engine.core.values.units import Ms
+from stepwell_engine.limits import SECOND
 
 M = TypeVar("M", bound=Model)
 
@@ -27,15 +30,19 @@ class ControlTable:
         """Create or replace an item."""
         self.database.put(self.name, item.serialize())
 
-    def seldom_changed(self, partition: str, name: str) -> Item | None:
-        """An item at half the price: a replaced one may show up a moment late, a new one never."""
-        key = key_of(partition, name)
-        found = self.database.get(self.name, key, consistent=False)
-        return found or self.database.get(self.name, key)
+    def seldom_changed(self, partition: str, name: str, within: Ms | None = None) -> Item | None:
+        """An item at half the price: a replaced one may show up a moment late, a new one never.
 
-    def find(self, model: type[M], partition: str, name: str) -> M | None:
+        Unavailable if it takes more than `within` ms.
+        """
+        key = key_of(partition, name)
+        ends = None if within is None else time.monotonic() + within / SECOND
+        found = self.database.get(self.name, key, consistent=False, ends=ends)
+        return found or self.database.get(self.name, key, ends=ends)
+
+    def find(self, model: type[M], partition: str, name: str, within: Ms | None = None) -> M | None:
         """An item as its model, or None; read as `seldom_changed`."""
-        item = self.seldom_changed(partition, name)
+        item = self.seldom_changed(partition, name, within)
         return None if item is None else model.from_raw_data(dict(item))
 
     def pages(self, partition: str, after: str | None, limit: int) -> Iterator[Sequence[Item]]:

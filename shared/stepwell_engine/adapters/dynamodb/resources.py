@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from stepwell_engine.adapters.dynamodb.client import DynamoDB
 from stepwell_engine.adapters.dynamodb.control import EXISTS, ControlTable, key_of
 from stepwell_engine.adapters.dynamodb.models import ResourceItem
-from stepwell_engine.core.values.units import ProjectRef
+from stepwell_engine.core.values.units import Ms, ProjectRef
 from stepwell_engine.ports import Resource
 
 
@@ -26,9 +26,11 @@ class DynamoResources:
         )
         self._control.put(item)
 
-    def get(self, project: ProjectRef, kind: str, name: str) -> Resource | None:
+    def get(
+        self, project: ProjectRef, kind: str, name: str, within: Ms | None = None
+    ) -> Resource | None:
         """A resource, or None."""
-        item = self._control.find(ResourceItem, f"r#{project}#{kind}", name)
+        item = self._control.find(ResourceItem, f"r#{project}#{kind}", name, within)
         return None if item is None else _resource(project, kind, item)
 
     def delete(self, project: ProjectRef, kind: str, name: str) -> bool:

@@ -11,8 +11,9 @@ from requests.structures import CaseInsensitiveDict
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.http.egress import EgressRefused, NameUnresolved, parse
-from stepwell_engine.adapters.http.transport import GuardedAdapter, HostShort
-from stepwell_engine.adapters.runners.attempts import excerpt, timed_out
+from stepwell_engine.adapters.http.transport import GuardedAdapter, HostShort, TooSlow
+from stepwell_engine.adapters.runners.attempts import deferred, excerpt, timed_out
+from stepwell_engine.adapters.runners.deadline import Deadline
 from stepwell_engine.core.run.attempt import Deferred, Failed
 from stepwell_engine.ports import Clock
 
@@ -46,14 +47,16 @@ class HttpClient:
         url: str,
         headers: Mapping[str, str],
         body: bytes,
-        timeout: int,
+        deadline: Deadline,
         *,
         reads_body: bool = True,
     ) -> Answer | Failed | Deferred:
-        """Send a JSON body, within `timeout` ms in all. Everything but 2xx is a failure.
+        """Send a JSON body and take the answer by the deadline. Everything but 2xx is a failure.
 
         Without `reads_body` the status alone decides: the body of the answer may never end.
         """
+        if deadline.passed():
+            return deferred(deadline)
         request = requests.PreparedRequest()
         # Set by hand: what requests prepares beyond this (cookies, netrc, the URL again) is not
         # wanted here and costs as much as the exchange itself.
@@ -70,17 +73,16 @@ class HttpClient:
         )
         request.body = body
         try:
-            response = self._adapter.send(
-                request, stream=not reads_body, timeout=timeout / limits.SECOND
-            )
+            response = self._adapter.send(request, stream=not reads_body, timeout=deadline.seconds)
         except HostShort as error:
             return Deferred(f"{_where(url)} was not sent: {error}")
         except EgressRefused as error:
             return Failed(f"the URL was refused: {error}", retryable=False)
         except NameUnresolved as error:
             return Failed(str(error))
-        except requests.Timeout:
-            return timed_out(_where(url), timeout)
+        except TooSlow as error:
+            deadline.looked_up(f"resolving {parse(url).host}", error.resolving)
+            return timed_out(_where(url), deadline)
         except requests.exceptions.SSLError as error:
             return Failed(f"{_where(url)} failed: TLS: {error}")
         except requests.ConnectionError as error:

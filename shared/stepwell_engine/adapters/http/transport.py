@@ -50,6 +50,14 @@ class HostShort(Exception):
     """This host lacks what it takes to send the request; nothing was sent."""
 
 
+class TooSlow(requests.Timeout):
+    """The time was over before the answer came. Resolving the name took `resolving` s of it."""
+
+    def __init__(self, request: requests.PreparedRequest, resolving: float) -> None:
+        super().__init__("timed out", request=request)
+        self.resolving = resolving
+
+
 class _Connection(http.client.HTTPConnection):
     """A connection whose socket is opened by the transport."""
 
@@ -97,13 +105,15 @@ class GuardedAdapter(BaseAdapter):
         it is what came of it within a second: how it goes on, or breaks off, decides nothing.
         The other arguments are those of `requests`, without effect.
         """
-        deadline = time.monotonic() + timeout
+        began = time.monotonic()
+        deadline, resolved = began + timeout, 0.0
         exchange = partial(self._exchange, request=request, deadline=deadline, stream=stream)
         try:
             with _nothing_sent():
                 target = check(
                     request.url or "", allow=self._allow, resolver=self._resolver, timeout=timeout
                 )
+            resolved = time.monotonic()
             reused = self._take(target)
             if reused is not None:
                 try:
@@ -118,7 +128,7 @@ class GuardedAdapter(BaseAdapter):
                 fresh = self._open(target, deadline)
             return exchange(fresh, target=target)
         except TimeoutError as error:
-            raise requests.Timeout(error, request=request) from error
+            raise TooSlow(request, (resolved or time.monotonic()) - began) from error
         except ssl.SSLError as error:
             reason = getattr(error, "verify_message", None) or error.reason or error
             raise requests.exceptions.SSLError(reason, request=request) from error

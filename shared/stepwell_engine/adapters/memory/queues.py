@@ -41,7 +41,14 @@ class MemoryQueues:
             self._find(project, queue)
             del self._queues[project, queue]
 
-    def send(self, project: ProjectRef, queue: str, body: bytes, now: EpochMs) -> int:
+    def send(
+        self,
+        project: ProjectRef,
+        queue: str,
+        body: bytes,
+        now: EpochMs,
+        within: Ms | None = None,  # noqa: ARG002
+    ) -> int:
         """Append a message."""
         with self._lock:
             found = self._find(project, queue)

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Sequence
 
-from stepwell_engine.core.values.units import ProjectRef
+from stepwell_engine.core.values.units import Ms, ProjectRef
 from stepwell_engine.ports import Resource
 
 
@@ -19,7 +19,13 @@ class MemoryResources:
         with self._lock:
             self._resources[resource.project, resource.kind, resource.name] = resource
 
-    def get(self, project: ProjectRef, kind: str, name: str) -> Resource | None:
+    def get(
+        self,
+        project: ProjectRef,
+        kind: str,
+        name: str,
+        within: Ms | None = None,  # noqa: ARG002
+    ) -> Resource | None:
         """A resource, or None."""
         with self._lock:
             return self._resources.get((project, kind, name))

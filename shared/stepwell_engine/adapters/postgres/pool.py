@@ -18,11 +18,29 @@ from stepwell_engine.adapters.runners.attempts import NO_THREAD
 _MAX_IDLE: Final = 32  # of all databases together
 _MAX_IDLE_SECONDS: Final = 120.0
 
+# SQLSTATE 53300 and 57P03: libpq passes on the words alone. A server that says so in another
+# language costs an attempt.
+_NO_PLACE: Final = (
+    "too many clients already",
+    "too many connections for",
+    "remaining connection slots are reserved",
+    "the database system is starting up",
+    "the database system is not yet accepting connections",
+)
+
 Key = tuple[str, str | None]  # project, sealed DSN
 
 
 class CannotConnect(Exception):
     """No connection; the message is one sentence without the DSN, which holds a password."""
+
+
+class NoPlace(CannotConnect):
+    """The server has no connection to give now: all are taken, or it is only starting."""
+
+
+class ServerNotReady(Exception):
+    """The time is over, and nobody knows the DSN yet: the server is still being made ready."""
 
 
 @dataclass(slots=True)
@@ -31,6 +49,7 @@ class _Opening:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     done: threading.Event = field(default_factory=threading.Event)
+    dials: bool = False  # the DSN is known
     connection: psycopg.Connection[Any] | None = None
     error: Exception | None = None
     given_up: bool = False
@@ -81,8 +100,8 @@ class Pool:
             surplus.session.close()
 
     def open(self, dsn: Callable[[], str], deadline: float) -> Session:
-        """A new session. TimeoutError, CannotConnect, and what `dsn` raises; OSError if the host
-        is short of descriptors or threads.
+        """A new session. TimeoutError, ServerNotReady, CannotConnect, and what `dsn` raises;
+        OSError if the host is short of descriptors or threads.
         """
         opening = _Opening()
         left = deadline - time.monotonic()
@@ -96,7 +115,7 @@ class Pool:
             with opening.lock:
                 opening.given_up = opening.connection is None
             if opening.given_up:
-                raise TimeoutError
+                raise TimeoutError if opening.dials else ServerNotReady
             opening.done.wait()
         if opening.error is not None:
             raise opening.error
@@ -141,7 +160,9 @@ class Pool:
 
     def _connect(self, opening: _Opening, dsn: Callable[[], str], seconds: float) -> None:
         try:
-            connection = self._connected(dsn(), seconds)
+            known = dsn()
+            opening.dials = True
+            connection = self._connected(known, seconds)
         except Exception as error:  # noqa: BLE001  raised again by the thread that waits
             opening.error = error
         else:
@@ -166,7 +187,8 @@ class Pool:
             # Short of descriptors, libpq gives no reason; any socket shows it.
             socket.socket().close()
             reason = " / ".join(line.strip() for line in str(error).splitlines() if line.strip())
-            raise CannotConnect(f"cannot connect to the database: {reason}") from error
+            refused = NoPlace if any(words in reason for words in _NO_PLACE) else CannotConnect
+            raise refused(f"cannot connect to the database: {reason}") from error
         except psycopg.Error as error:
             raise CannotConnect(
                 "the DSN of the project's database is not valid: it must be like "

@@ -59,6 +59,7 @@ class Session:
 
     def command(self, text: str, deadline: float) -> pq.abc.PGresult:
         """Run commands of the engine's own; the result of the last, or of the one that failed."""
+        _check(deadline)
         with _as_lost():
             self._libpq.send_query(text.encode())
         *_, last = self._results(deadline)
@@ -69,6 +70,7 @@ class Session:
 
         CopyUnsupported; the session is of no more use then.
         """
+        _check(deadline)
         with _as_lost():
             self._libpq.send_query_params(text.encode(), None)
             self._libpq.set_single_row_mode()
@@ -117,6 +119,12 @@ class Session:
             pass  # the server cannot be reached; it will notice that we have gone
         finally:
             self.connection.close()
+
+
+def _check(deadline: float) -> None:
+    """Nothing is sent after the deadline, a COMMIT least of all."""
+    if deadline <= time.monotonic():
+        raise TimeoutError
 
 
 class _as_lost:  # noqa: N801  used like a function

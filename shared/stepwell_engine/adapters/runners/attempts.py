@@ -5,10 +5,11 @@ import os
 from typing import Any, Final
 
 from stepwell_engine import limits
+from stepwell_engine.adapters.runners.deadline import Deadline
 from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Outcome, Succeeded
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.errors import StoreError
-from stepwell_engine.ports import Resource, Resources
+from stepwell_engine.ports import Resource, Resources, Secrets
 
 # Files and sockets, memory, processes and threads.
 _SHORTAGES: Final = frozenset(
@@ -18,6 +19,7 @@ _SHORTAGES: Final = frozenset(
 _SHORTAGE_WORDS: Final = tuple(os.strerror(number) for number in (errno.EMFILE, errno.ENFILE))
 NO_THREAD: Final = "the host can start no further thread"
 _MAX_EXCERPT: Final = 500  # characters
+_NAMED: Final = 0.1  # of an attempt's time: a look-up that took as much is named
 _PATHS: Final = {
     "queue": "queues/{name}",
     "function": "functions/{name}",
@@ -38,14 +40,44 @@ def event_of(attempt: Attempt) -> dict[str, Any]:
 
 
 def find(
-    resources: Resources, attempt: Attempt, kind: str, name: str
+    resources: Resources, attempt: Attempt, deadline: Deadline, kind: str, name: str
 ) -> Resource | Failed | Deferred:
     """The resource that a step names, or why the step cannot go on."""
+    if deadline.passed():
+        return deferred(deadline)
     try:
-        resource = resources.get(attempt.project, kind, name)
+        with deadline.looking_up(f'looking up the {kind} "{name}"'):
+            resource = resources.get(attempt.project, kind, name, deadline.ms)
     except StoreError as error:
         return Deferred(f'the {kind} "{name}" cannot be looked up now: {error}')
+    if deadline.passed():
+        return deferred(deadline)
     return unknown_resource(attempt, kind, name) if resource is None else resource
+
+
+def unseal(
+    secrets: Secrets, sealed: str, attempt: Attempt, deadline: Deadline, what: str
+) -> str | Deferred:
+    """A secret of the project, or why the step cannot go on now. ValueError as `Secrets.open`."""
+    if deadline.passed():
+        return deferred(deadline)
+    try:
+        with deadline.looking_up(f"opening {what}"):
+            plain = secrets.open(sealed, attempt.project, deadline.ms)
+    except StoreError as error:
+        return Deferred(f"{what} cannot be opened now: {error}")
+    return deferred(deadline) if deadline.passed() else plain
+
+
+def deferred(deadline: Deadline) -> Deferred:
+    """The time of an attempt is over, and nothing has gone out.
+
+    It costs no attempt: the catalog, KMS and this host's own speed are the installation's, and
+    the next try, two seconds later, mostly finds at hand what was slow to come.
+    """
+    return Deferred(
+        f"the attempt could not begin within its {_seconds(deadline)} s{_blamed(deadline)}"
+    )
 
 
 def is_shortage(error: BaseException) -> bool:
@@ -66,9 +98,21 @@ def unknown_resource(attempt: Attempt, kind: str, name: str) -> Failed:
     )
 
 
-def timed_out(what: str, timeout: int) -> Failed:
-    """`what` was not done within `timeout` ms."""
-    return Failed(f"{what} timed out after {timeout / limits.SECOND:g} s", code="timeout")
+def timed_out(what: str, deadline: Deadline) -> Failed:
+    """`what` began, and was not done in time."""
+    text = f"{what} timed out after {_seconds(deadline)} s{_blamed(deadline)}"
+    return Failed(text, code="timeout")
+
+
+def _seconds(deadline: Deadline) -> str:
+    return f"{deadline.timeout / limits.SECOND:g}"
+
+
+def _blamed(deadline: Deadline) -> str:
+    lookup, seconds = deadline.longest_lookup
+    if seconds * limits.SECOND < deadline.timeout * _NAMED:
+        return ""
+    return f": {lookup} took {seconds:.1f} s of them"
 
 
 def output_of(value: Any, what: str) -> Outcome:

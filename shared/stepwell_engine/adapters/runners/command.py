@@ -11,6 +11,7 @@ from typing import IO, Any, Final
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.runners.attempts import (
+    deferred,
     event_of,
     is_shortage,
     output_from,
@@ -19,6 +20,7 @@ from stepwell_engine.adapters.runners.attempts import (
 )
 from stepwell_engine.adapters.runners.command_family import kill_family
 from stepwell_engine.adapters.runners.command_watcher import CommandWatcher
+from stepwell_engine.adapters.runners.deadline import Deadline
 from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Outcome
 from stepwell_engine.core.values import jsonvalue
 
@@ -43,11 +45,10 @@ class Commands:
         """Let go of what runs no command; those in flight end with this process."""
         self._watcher.close()
 
-    def call(self, words: Sequence[str], attempt: Attempt) -> Outcome:
+    def call(self, words: Sequence[str], attempt: Attempt, deadline: Deadline) -> Outcome:
         """Run once. At the end of its time, and of the program, its process group is killed; at
         the end of its time also the descendants that have left the group.
         """
-        deadline = time.monotonic() + attempt.timeout / limits.SECOND
         what = f'the command "{words[0]}"'
         with ExitStack() as opened:
             try:
@@ -56,6 +57,8 @@ class Commands:
                 stdin = opened.enter_context(os.fdopen(writer, "wb", buffering=0))
                 reading = opened.enter_context(os.fdopen(reader, "rb", buffering=0))
                 self._watcher.start()
+                if deadline.passed():
+                    return deferred(deadline)
                 opened.callback(self._watcher.remove, number := self._watcher.expect(reader))
                 process = subprocess.Popen(
                     words,
@@ -74,9 +77,9 @@ class Commands:
             self._watcher.add(number, process.pid)
             talk = _Talk(process, stdin, selector, jsonvalue.encode(event_of(attempt)))
             try:
-                talk.run(deadline)
+                talk.run(deadline.at)
             except TimeoutError:
-                return timed_out(what, attempt.timeout)
+                return timed_out(what, deadline)
         if len(talk.stdout) > limits.MAX_RAW_OUTPUT:
             return too_long(f"what {what} printed")
         if process.returncode:

@@ -1,6 +1,12 @@
 """Steps of the kind enqueue: a message to one of the project's queues."""
 
-from stepwell_engine.adapters.runners.attempts import find, output_of, unknown_resource
+from stepwell_engine.adapters.runners.attempts import (
+    find,
+    output_of,
+    timed_out,
+    unknown_resource,
+)
+from stepwell_engine.adapters.runners.deadline import Deadline
 from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.errors import QueueNotFound, StoreError
@@ -17,15 +23,20 @@ class EnqueueRunner:
 
     def run(self, attempt: Attempt) -> Outcome:
         """Send one message. Fails with `unknown_resource`."""
-        queue = find(self._resources, attempt, "queue", attempt.target)
+        deadline = Deadline.of(attempt, self._clock)
+        queue = find(self._resources, attempt, deadline, "queue", attempt.target)
         if not isinstance(queue, Resource):
             return queue
         body = jsonvalue.encode(attempt.payload)
         try:
-            msg_id = self._queues.send(attempt.project, attempt.target, body, self._clock.now())
+            msg_id = self._queues.send(
+                attempt.project, attempt.target, body, self._clock.now(), deadline.ms
+            )
         except QueueNotFound:
             # Deleted in between.
             return unknown_resource(attempt, "queue", attempt.target)
         except StoreError as error:
+            if deadline.passed():
+                return timed_out(f'sending to the queue "{attempt.target}"', deadline)
             return Failed(f'the queue "{attempt.target}" did not take the message: {error}')
         return output_of({"msg_id": msg_id}, "the id of the message")

@@ -12,7 +12,14 @@ from stepwell_engine.adapters.aws_clients import (
     code_of,
     message_of,
 )
-from stepwell_engine.adapters.runners.attempts import event_of, excerpt, output_from, timed_out
+from stepwell_engine.adapters.runners.attempts import (
+    deferred,
+    event_of,
+    excerpt,
+    output_from,
+    timed_out,
+)
+from stepwell_engine.adapters.runners.deadline import Deadline
 from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome
 from stepwell_engine.core.values import jsonvalue
 
@@ -27,20 +34,22 @@ class LambdaFunctions:
     def __init__(self, clients: Clients) -> None:
         self._clients = clients
 
-    def call(self, arn: str, attempt: Attempt) -> Outcome:
-        """Invoke once, within attempt.timeout ms; a function that takes longer goes on unheard."""
+    def call(self, arn: str, attempt: Attempt, deadline: Deadline) -> Outcome:
+        """Invoke once; a function that takes longer goes on unheard."""
         client = self._clients.get("lambda", attempts=1, region=arn.split(":")[_REGION])
         what = f'the function "{attempt.target}"'
+        if deadline.passed():
+            return deferred(deadline)
         try:
             answer = client.invoke(
                 FunctionName=arn,
                 InvocationType="RequestResponse",
                 Payload=jsonvalue.encode(event_of(attempt)),
-                **{TIMEOUT: attempt.timeout / limits.SECOND},
+                **{TIMEOUT: deadline.seconds},
             )
             body = _read(answer["Payload"])
         except TIMED_OUT:
-            return timed_out(what, attempt.timeout)
+            return timed_out(what, deadline)
         except ERRORS as error:
             return _refused(what, arn, error)
         if "FunctionError" in answer:

@@ -20,11 +20,13 @@ from typing import Any, Final
 from stepwell_engine import limits
 from stepwell_engine.adapters.runners.attempts import (
     NO_THREAD,
+    deferred,
     event_of,
     is_shortage,
     output_of,
     timed_out,
 )
+from stepwell_engine.adapters.runners.deadline import Deadline
 from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Outcome
 
 MAX_OVERDUE: Final = 100
@@ -48,7 +50,7 @@ class Callables:
         self._idle: list[_Runner] = []
         self._overdue: set[_Runner] = set()
 
-    def call(self, name: str, attempt: Attempt) -> Outcome:
+    def call(self, name: str, attempt: Attempt, deadline: Deadline) -> Outcome:
         """Call once."""
         if len(self._overdue) >= MAX_OVERDUE:
             return Deferred(
@@ -62,8 +64,11 @@ class Callables:
                 runner = _Runner(self._idle, self._overdue)
             except RuntimeError:
                 return Deferred(NO_THREAD)
-        outcome = runner.run(lambda: self._outcome(name, attempt), attempt.timeout / limits.SECOND)
-        return timed_out(f"the function {name}", attempt.timeout) if outcome is None else outcome
+        if deadline.passed():
+            self._idle.append(runner)
+            return deferred(deadline)
+        outcome = runner.run(lambda: self._outcome(name, attempt), deadline.seconds)
+        return timed_out(f"the function {name}", deadline) if outcome is None else outcome
 
     def close(self) -> None:
         """End the idle threads."""

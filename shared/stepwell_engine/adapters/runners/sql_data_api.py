@@ -5,7 +5,6 @@ is not committed behind the step's back.
 """
 
 import re
-import time
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -19,10 +18,11 @@ from stepwell_engine.adapters.aws_clients import (
     code_of,
     message_of,
 )
-from stepwell_engine.adapters.runners.attempts import find, timed_out
+from stepwell_engine.adapters.runners.attempts import deferred, find, timed_out
+from stepwell_engine.adapters.runners.deadline import Deadline
 from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome, Succeeded
 from stepwell_engine.core.values import jsonvalue
-from stepwell_engine.ports import Resource, Resources
+from stepwell_engine.ports import Clock, Resource, Resources
 
 MAX_TIMEOUT: Final = 45 * limits.SECOND  # when the Data API itself ends a call
 
@@ -48,13 +48,15 @@ class DataApiRunner:
     `"rows_truncated": true` if not all are there.
     """
 
-    def __init__(self, resources: Resources, clients: Clients) -> None:
+    def __init__(self, resources: Resources, clients: Clients, clock: Clock) -> None:
         self._resources = resources
         self._clients = clients
+        self._clock = clock
 
     def run(self, attempt: Attempt) -> Outcome:
         """Run the statement once."""
-        resource = find(self._resources, attempt, "database", "database")
+        deadline = Deadline.of(attempt, self._clock)
+        resource = find(self._resources, attempt, deadline, "database", "database")
         if not isinstance(resource, Resource):
             return resource
         config = jsonvalue.decode(resource.config)
@@ -64,16 +66,20 @@ class DataApiRunner:
         client = self._clients.get(
             "rds-data", attempts=1, region=config["cluster"].split(":")[_REGION]
         )
-        return _Transaction(client, config, attempt).run()
+        if deadline.passed():
+            return deferred(deadline)
+        return _Transaction(client, config, attempt.target, deadline).run()
 
 
 class _Transaction:
     """One statement in a transaction of its own, within a deadline for all calls."""
 
-    def __init__(self, client: Any, config: dict[str, str], attempt: Attempt) -> None:
+    def __init__(
+        self, client: Any, config: dict[str, str], statement: str, deadline: Deadline
+    ) -> None:
         self._client = client
-        self._attempt = attempt
-        self._ends = time.monotonic() + attempt.timeout / limits.SECOND
+        self._statement = statement
+        self._deadline = deadline
         self._cluster = {"resourceArn": config["cluster"], "secretArn": config["secret"]}
         self._database = {"database": config["database"]} if "database" in config else {}
 
@@ -81,9 +87,9 @@ class _Transaction:
         try:
             begun = self._client.begin_transaction(**self._cluster, **self._database, **self._left)
         except TimeoutError:
-            return timed_out(_WHAT, self._attempt.timeout)
+            return timed_out(_WHAT, self._deadline)
         except TIMED_OUT:
-            return timed_out("connecting to the database", self._attempt.timeout)
+            return timed_out("connecting to the database", self._deadline)
         except ERRORS as error:
             return Failed(f"the database could not be reached: {message_of(error)}")
         transaction = begun["transactionId"]
@@ -93,16 +99,16 @@ class _Transaction:
                 **self._database,
                 **self._left,
                 transactionId=transaction,
-                sql=self._attempt.target,
+                sql=self._statement,
                 formatRecordsAs="JSON",
             )
         except (TimeoutError, *TIMED_OUT):
             self._rollback(transaction)
-            return timed_out(_WHAT, self._attempt.timeout)
+            return timed_out(_WHAT, self._deadline)
         except ERRORS as error:
             self._rollback(transaction)
             if code_of(error) == _TOO_SLOW:
-                return timed_out(_WHAT, self._attempt.timeout)
+                return timed_out(_WHAT, self._deadline)
             return Failed(_error(error))
         return self._commit(transaction) or Succeeded(_output(answer))
 
@@ -116,7 +122,7 @@ class _Transaction:
             )
         except TimeoutError:
             self._rollback(transaction)
-            return timed_out(_WHAT, self._attempt.timeout)
+            return timed_out(_WHAT, self._deadline)
         except LOST as error:
             return Failed(
                 "the connection to the database broke, and it is not known whether the statement "
@@ -138,10 +144,9 @@ class _Transaction:
     @property
     def _left(self) -> dict[str, float]:
         """The time that the next call may take. TimeoutError if there is none."""
-        seconds = self._ends - time.monotonic()
-        if seconds <= 0:
+        if self._deadline.passed():
             raise TimeoutError
-        return {TIMEOUT: seconds}
+        return {TIMEOUT: self._deadline.seconds}
 
 
 def _fault(attempt: Attempt, config: dict[str, str]) -> str | None:

@@ -4,13 +4,15 @@ from typing import Final
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.http.client import Answer, HttpClient
-from stepwell_engine.adapters.runners.attempts import output_of
+from stepwell_engine.adapters.runners.attempts import output_of, unseal
+from stepwell_engine.adapters.runners.deadline import Deadline
 from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Outcome
 from stepwell_engine.core.values import jsonvalue, signing
-from stepwell_engine.errors import StoreError
 from stepwell_engine.ports import Clock, Secrets
 
 IDEMPOTENCY_KEY: Final = "idempotency-key"
+
+_SECRET: Final = "the secret of the step"  # noqa: S105  what it is called
 
 
 class WebhookRunner:
@@ -23,6 +25,7 @@ class WebhookRunner:
 
     def run(self, attempt: Attempt) -> Outcome:
         """Deliver once."""
+        deadline = Deadline.of(attempt, self._clock)
         body = jsonvalue.encode(attempt.payload)
         timestamp_s = self._clock.now() // limits.SECOND
         headers = {
@@ -32,14 +35,14 @@ class WebhookRunner:
         }
         if attempt.secret is not None:
             try:
-                secret = self._secrets.open(attempt.secret, attempt.project)
+                secret = unseal(self._secrets, attempt.secret, attempt, deadline, _SECRET)
+                if isinstance(secret, Deferred):
+                    return secret
                 signature = signing.sign(secret, attempt.idempotency_key, timestamp_s, body)
             except ValueError as error:
-                return Failed(f"the secret of the step cannot be used: {error}", retryable=False)
-            except StoreError as error:
-                return Deferred(f"the secret of the step cannot be opened now: {error}")
+                return Failed(f"{_SECRET} cannot be used: {error}", retryable=False)
             headers[signing.SIGNATURE_HEADER] = signature
-        answer = self._client.post(attempt.target, headers, body, attempt.timeout, reads_body=False)
+        answer = self._client.post(attempt.target, headers, body, deadline, reads_body=False)
         if not isinstance(answer, Answer):
             return answer
         return output_of({"delivered": True, "status": answer.status}, answer.where)

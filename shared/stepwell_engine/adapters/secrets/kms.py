@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from stepwell_engine.adapters.aws_clients import ERRORS, Clients, code_of, message_of
+from stepwell_engine.adapters.aws_clients import ERRORS, Clients, bounded, code_of, message_of
 from stepwell_engine.core.values.units import EpochMs, Ms, ProjectRef
 from stepwell_engine.errors import StoreError, TooLong, Unavailable
 from stepwell_engine.limits import KIB, MINUTE, SECOND
@@ -62,13 +62,14 @@ class KmsSecrets:
         data = plain.encode()
         if len(data) > MAX_PLAIN:
             raise TooLong(f"a secret has {len(data):,} bytes, at most {MAX_PLAIN:,} can be kept")
-        answer = self._call("encrypt", project, KeyId=self._key_id, Plaintext=data)
+        answer = self._call("encrypt", project, None, KeyId=self._key_id, Plaintext=data)
         return f"{_VERSION}.{base64.urlsafe_b64encode(answer['CiphertextBlob']).decode()}"
 
-    def open(self, sealed: str, project: ProjectRef) -> str:
+    def open(self, sealed: str, project: ProjectRef, within: Ms | None = None) -> str:
         """ValueError if it was sealed for another project, with another key, or is damaged.
 
-        Unavailable if KMS does not answer, StoreError if it refuses to, or did so just now.
+        Unavailable if KMS does not answer, StoreError if it refuses to, or did so just now. Bounded
+        by `within`, KMS is asked once: several tries would each take that time.
         """
         now = self._clock.now()
         key = (project, sealed)
@@ -83,7 +84,7 @@ class KmsSecrets:
                 # Who asks again does so for all: the others hear the same meanwhile.
                 self._refusals[key] = replace(refusal, until=now + refusal.pause)
         try:
-            plain = self._open(sealed, project)
+            plain = self._open(sealed, project, within)
         except Unavailable:  # a StoreError too, but KMS has not refused
             raise
         except StoreError as error:
@@ -96,7 +97,7 @@ class KmsSecrets:
             _keep(self._kept, key, (now + KEPT, plain))
         return plain
 
-    def _open(self, sealed: str, project: ProjectRef) -> str:
+    def _open(self, sealed: str, project: ProjectRef, within: Ms | None) -> str:
         version, _, text = sealed.partition(".")
         if version != _VERSION:
             raise ValueError("this is no sealed secret of a version known here")
@@ -104,14 +105,18 @@ class KmsSecrets:
             data = base64.b64decode(text, altchars=b"-_", validate=True)
         except (binascii.Error, ValueError) as error:
             raise ValueError("the sealed secret is damaged") from error
-        answer = self._call("decrypt", project, KeyId=self._key_id, CiphertextBlob=data)
+        answer = self._call("decrypt", project, within, KeyId=self._key_id, CiphertextBlob=data)
         plain: bytes = answer["Plaintext"]
         return plain.decode()
 
-    def _call(self, operation: str, project: ProjectRef, **arguments: Any) -> Any:
-        client = self._clients.get("kms", attempts=_ATTEMPTS)
+    def _call(
+        self, operation: str, project: ProjectRef, within: Ms | None, **arguments: Any
+    ) -> Any:
+        client = self._clients.get("kms", attempts=_ATTEMPTS if within is None else 1)
         try:
-            return getattr(client, operation)(EncryptionContext={"project": project}, **arguments)
+            return getattr(client, operation)(
+                EncryptionContext={"project": project}, **arguments, **bounded(within)
+            )
         except ERRORS as error:
             code = code_of(error)
             if operation == "decrypt" and code in _CANNOT_OPEN:

@@ -10,7 +10,7 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from stepwell_engine.core.values.units import ProjectRef
+from stepwell_engine.core.values.units import Ms, ProjectRef
 from stepwell_engine.errors import StoreError
 
 _VERSION: Final = "s1"
@@ -35,7 +35,12 @@ class SealedSecrets:
         data = nonce + self._cipher.encrypt(nonce, plain.encode(), _bound_to(project))
         return f"{_VERSION}.{base64.urlsafe_b64encode(data).decode()}"
 
-    def open(self, sealed: str, project: ProjectRef) -> str:
+    def open(
+        self,
+        sealed: str,
+        project: ProjectRef,
+        within: Ms | None = None,  # noqa: ARG002
+    ) -> str:
         """ValueError if it was sealed for another project, with another key, or is damaged."""
         version, _, text = sealed.partition(".")
         if version != _VERSION:

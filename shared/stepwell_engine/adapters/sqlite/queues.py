@@ -76,8 +76,15 @@ class SqliteQueues:
 
         self._database.write(operation)
 
-    def send(self, project: ProjectRef, queue: str, body: bytes, now: EpochMs) -> int:
-        """Append a message."""
+    def send(
+        self,
+        project: ProjectRef,
+        queue: str,
+        body: bytes,
+        now: EpochMs,
+        within: Ms | None = None,  # noqa: ARG002
+    ) -> int:
+        """Append a message. Who would take over the run that sends it waits in the same line."""
 
         def operation(connection: sqlite3.Connection) -> int:
             found = _existing(connection, project, queue)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from stepwell_engine.adapters.sqlite.database import Database
-from stepwell_engine.core.values.units import ProjectRef
+from stepwell_engine.core.values.units import Ms, ProjectRef
 from stepwell_engine.ports import Resource
 
 # Texts are put together from the constants here alone; values are always bound.
@@ -35,7 +35,13 @@ class SqliteResources:
         )
         self._database.write(lambda connection: connection.execute(_PUT, values))
 
-    def get(self, project: ProjectRef, kind: str, name: str) -> Resource | None:
+    def get(
+        self,
+        project: ProjectRef,
+        kind: str,
+        name: str,
+        within: Ms | None = None,  # noqa: ARG002
+    ) -> Resource | None:
         """A resource, or None."""
         row = self._database.row(_GET, (project, kind, name))
         return None if row is None else Resource(*row)

@@ -7,7 +7,7 @@ queue of hints; so its URL is known without asking. `now` is SQS's own everywher
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
-from stepwell_engine.adapters.aws_clients import ERRORS, Clients, code_of, message_of
+from stepwell_engine.adapters.aws_clients import ERRORS, Clients, bounded, code_of, message_of
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.core.values.units import EpochMs, Ms, ProjectRef
 from stepwell_engine.errors import (
@@ -83,11 +83,20 @@ class SqsQueues:
                 if one == name:
                     raise
 
-    def send(self, project: ProjectRef, queue: str, body: bytes, now: EpochMs) -> str:  # noqa: ARG002
+    def send(
+        self,
+        project: ProjectRef,
+        queue: str,
+        body: bytes,
+        now: EpochMs,  # noqa: ARG002
+        within: Ms | None = None,
+    ) -> str:
         """Append a message; the id that SQS gives it."""
         name, _ = self._names(project, queue)
         text = body.decode().translate(_ESCAPED)
-        answer = self._call("send_message", QueueUrl=self._url(name), MessageBody=text)
+        answer = self._call(
+            "send_message", QueueUrl=self._url(name), MessageBody=text, **bounded(within)
+        )
         message_id: str = answer["MessageId"]
         return message_id
 
@@ -190,7 +199,7 @@ class _NoReceipt(StoreError):
 def _translated(error: Exception, url: str) -> Exception:
     code = code_of(error)
     text = f"SQS: {message_of(error)}"
-    response = getattr(error, "response", {})
+    response = getattr(error, "response", None) or {}  # None if there was no answer
     if code in _MISSING:
         return QueueNotFound(url.rpartition("/")[2])
     if code in _NO_RECEIPT:

@@ -5,6 +5,7 @@ from typing import Any
 
 from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.values.units import EpochMs, Ms, ProjectRef, RunId, WorkflowName
+from stepwell_engine.limits import CLOCK_MARGIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +14,9 @@ class Attempt:
 
     `kind` names the runner that tries it. `idempotency_key` (`run:step`, or
     `run:compensate:step`) is the same on every attempt: it tells the world outside that an attempt
-    is a repetition. `timeout` in ms bounds the whole attempt. `secret` is sealed text.
+    is a repetition. `timeout` in ms bounds the whole attempt, what it looks up included;
+    `deadline`, by the worker's clock, is when it must be over: None until a worker begins it.
+    `secret` is sealed text.
     """
 
     project: ProjectRef
@@ -27,6 +30,22 @@ class Attempt:
     payload: Any
     secret: str | None
     timeout: Ms
+    deadline: EpochMs | None = None
+
+
+def deadline_of(
+    started: EpochMs,
+    timeout: Ms,
+    lease_expires_at: EpochMs,
+    gate_expires_at: EpochMs | None = None,
+) -> EpochMs:
+    """When an attempt must be over: the earliest of its own time, its lease and its gate.
+
+    From lease and gate goes the margin by which the clock of who takes them over may differ.
+    """
+    expiries = (lease_expires_at, gate_expires_at)
+    ends = (one - CLOCK_MARGIN for one in expiries if one is not None)
+    return min(started + timeout, *ends)
 
 
 @dataclass(frozen=True, slots=True)

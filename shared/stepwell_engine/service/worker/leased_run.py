@@ -12,7 +12,7 @@ from functools import partial
 from typing import assert_never
 
 from stepwell_engine import limits
-from stepwell_engine.core.run.attempt import Attempt, Failed, UncommittedOutcome
+from stepwell_engine.core.run.attempt import Attempt, Failed, UncommittedOutcome, deadline_of
 from stepwell_engine.core.run.child import ChildEnded, ChildNamed, ChildNotStarted, ChildStarted
 from stepwell_engine.core.run.decision import (
     CancelChild,
@@ -162,11 +162,13 @@ class LeasedRun:
             started = self._secure(attempt.timeout)
             if started is None:
                 return self._refused(self._read())
+            deadline = deadline_of(started, attempt.timeout, self._head.lease_expires_at)
+            begun = replace(attempt, deadline=deadline)
             if alone:
-                self._completed.append(self._run_step(attempt, started))
+                self._completed.append(self._run_step(begun, started))
             else:
-                self._in_flight.add(attempt.step)
-                self._group.start(partial(self._run_in_group, attempt, started))
+                self._in_flight.add(begun.step)
+                self._group.start(partial(self._run_in_group, begun, started))
         if not alone:
             self._group.wait(None if until is None else max(0, until - self._tools.clock.now()))
             self._waited = True
