@@ -96,6 +96,8 @@ class Advance:
                     return
                 if awaited is Awaited.NO:
                     head = self._children.stop(head)
+                    if head.lease_token != token:
+                        return  # lost meanwhile: a token that is found is another worker's
                 program = self._program(head)
                 run = LeasedRun(self._tools, program, head, group, time)
             except NewerFormat as error:  # of the version, or of the run's or its parent's journal
