@@ -316,13 +316,13 @@ class Checks:
 
     # --- attempts ---------------------------------------------------------------------------------
 
-    def attempt_starts(self, attempt: Attempt, token: str) -> Execution:
-        """A step runner is asked to run an attempt. Properties 2, 4, 5, 9, 10."""
+    def attempt_starts(self, attempt: Attempt, token: str, left: int) -> Execution:
+        """An attempt has its effect, within the ms `left`. Properties 2, 4, 5, 9, 10."""
         ledger = self.ledgers[attempt.run_id]
         now = self._clock()
         key = attempt.step
         self.families.begins(ledger)
-        self._may_start(ledger, attempt, token)
+        self._may_start(ledger, attempt, token, left)
         if key not in due_actions(ledger):
             number = 9 if ledger.compensates(key) else 2
             raise Violation(number, f"{attempt.step} starts, {due_actions(ledger)} could")
@@ -334,8 +334,7 @@ class Checks:
         if ledger.losses >= MAX_LOST_LEASES:
             raise Violation(5, f"{attempt.step} starts after {ledger.losses} lost workers")
         ledger.attempts.add((token, key, attempt.number))
-        ends = now + attempt.timeout
-        execution = Execution(key, attempt.number, token, ends)
+        execution = Execution(key, attempt.number, token, now + left)
         ledger.executions.append(execution)
         ledger.unrecorded.append(execution)
         reported, in_flight = reported_in_flight(ledger, now + SKEW), ledger.in_flight(token)
@@ -352,14 +351,14 @@ class Checks:
         if ledger.cancelled_at is not None and ledger.cancelled_at < ledger.looked_at:
             raise Violation(10, f"{token} begins an attempt, though it could know of the cancel")
 
-    def _may_start(self, ledger: Ledger, attempt: Attempt, token: str) -> None:
+    def _may_start(self, ledger: Ledger, attempt: Attempt, token: str, left: int) -> None:
         """With this lease, now, beside what is in flight. Properties 4 and 10."""
         head, now = ledger.head, self._clock()
         if head.lease_token != token:
             raise Violation(4, f"{token} starts an attempt, but the lease is {head.lease_token}'s")
-        if now + attempt.timeout > head.lease_expires_at:
-            left = head.lease_expires_at - now
-            raise Violation(4, f"an attempt of {attempt.timeout} ms, the lease ends in {left}")
+        if now + left > head.lease_expires_at:
+            lasts = head.lease_expires_at - now
+            raise Violation(4, f"an attempt may take {left} ms, the lease ends in {lasts}")
         if any(one.token != token and not one.over for one in ledger.unrecorded):
             raise Violation(4, f"{token} starts an attempt beside another worker's")
         hand = ledger.in_hand(token)

@@ -12,7 +12,7 @@ from stepwell_engine.core.declared import actions, waits
 from stepwell_engine.core.declared import decide as deciding
 from stepwell_engine.core.declared.definition import Step
 from stepwell_engine.core.declared.transitions import finish_step
-from stepwell_engine.core.run.attempt import Succeeded
+from stepwell_engine.core.run.attempt import Attempt, Succeeded
 from stepwell_engine.core.run.decision import Decision, StartAttempts
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
@@ -31,6 +31,7 @@ from stepwell_engine.service.worker.leased_run import LeasedRun
 from tests.sim.mutation import Mutation, advance, leased_run, patch, store
 from tests.sim.mutations_branches import BRANCHES
 from tests.sim.ports import SimRuns, Store
+from tests.sim.runner import SimStepRunner
 from tests.sim.world import Engine
 
 # --- the store --------------------------------------------------------------------------------
@@ -239,7 +240,26 @@ class _Silent:
         """It is sent already."""
 
 
+# --- the step runners -------------------------------------------------------------------------
+
+
+class LookupsDoNotCount(SimStepRunner):
+    def _look_up(self, attempt: Attempt) -> int | None:
+        super()._look_up(attempt)
+        return None
+
+
+class NoLookAtTheDeadline(SimStepRunner):
+    def _look_up(self, attempt: Attempt) -> int | None:
+        ends = super()._look_up(attempt)
+        return None if ends is None else max(ends, self._links.scheduler.now + 1)
+
+
 # --- the core ---------------------------------------------------------------------------------
+
+
+def _no_deadline(*_: object) -> None:
+    """A runner takes the step's timeout, from when it begins."""
 
 
 def _governed_by_ready_at(arm: Any) -> Any:
@@ -310,6 +330,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     leased_run("no dispatch", NoDispatch, 3),
     advance("early hints are dropped", DropsEarlyHints, 3),
     leased_run("no clock check before an attempt", NoClockCheck, 4),
+    Mutation("look-ups do not count", frozenset({4}), Engine(runner=LookupsDoNotCount)),
+    Mutation("an effect after the deadline", frozenset({4}), Engine(runner=NoLookAtTheDeadline)),
+    patch(
+        "an attempt without a deadline",
+        "stepwell_engine.service.worker.leased_run.deadline_of",
+        _no_deadline,
+        4,
+    ),
     leased_run("outcome and position in two writes", OutcomeThenPosition, 2),
     leased_run("many steps in one write", ManyStepsInOneWrite, 2, 5),
     leased_run("a refusal forgets the outcome", RefusalForgetsTheOutcome, 5, 10),

@@ -24,7 +24,8 @@ from tests.sim.ledger import InHand
 from tests.sim.scheduler import Scheduler
 
 T = TypeVar("T")
-# Between the look at the clock and the attempt, in ms: the margin of R4 covers small pauses only.
+# Between a runner's last look at its deadline and the effect, in ms: what the margin of R4 covers
+# beside the skew of two clocks. Before that look a worker may stand still for any time.
 LONGEST_PAUSE = 950
 _PAGE = 2  # entries of due(): small, so that there are several pages
 _LATENCY = 12  # of a call and of its answer, each, at most, in ms

@@ -1,12 +1,13 @@
 """The outside world: attempts take simulated time and have random outcomes."""
 
-from collections.abc import Callable, Sequence
-from itertools import count
+from collections.abc import Callable, Iterator, Sequence
 
 from stepwell_engine import limits
 from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Outcome, Succeeded
+from stepwell_engine.ports import Clock
 from tests.sim.faults import Fate
 from tests.sim.ledger import Execution
+from tests.sim.lookups import Lookups, put_off
 from tests.sim.ports import LONGEST_PAUSE, Links
 from tests.sim.scheduler import Crash
 from tests.sim.workload import Nature, Slot, noise
@@ -26,16 +27,30 @@ class Defect(Exception):
 class SimStepRunner:
     """The StepRunner port. No two attempts have the same output or message."""
 
-    def __init__(self, links: Links, slots: Sequence[Slot], starts: AttemptStarts) -> None:
-        """`starts` is called with each attempt and how long it will take."""
+    def __init__(
+        self,
+        links: Links,
+        slots: Sequence[Slot],
+        starts: AttemptStarts,
+        lookups: Lookups,
+        clock: Clock,
+        serials: Iterator[int],
+    ) -> None:
+        """`starts` is called with each attempt and how long it will take; `clock` is the host's."""
         self._links = links
         self._natures = {slot.workflow: slot.nature for slot in slots}
         self._starts = starts
-        self._serials = count(1)
+        self._lookups = lookups
+        self._clock = clock
+        self._serials = serials
 
     def run(self, attempt: Attempt) -> Outcome:
-        """Run an attempt: the effect happens as it begins, the answer comes at its end."""
-        links, nature = self._links, self._natures[attempt.workflow]
+        """Run an attempt: the effect happens as it begins, the answer comes at its end.
+
+        Like the real ones it turns the deadline into time that does not jump as it begins, and
+        looks at it once more right before the effect: with nothing left it is deferred.
+        """
+        links = self._links
         scheduler, faults = links.scheduler, links.faults
         kind, actor = links.kind(), scheduler.caller()
         if not actor.forked:
@@ -43,10 +58,55 @@ class SimStepRunner:
         fate = faults.fate("run", kind)
         if fate is Fate.CRASH_BEFORE:
             links.crash(kind, "run", "before")
-        scheduler.pause(LONGEST_PAUSE if fate is Fate.STALL_BEFORE else links.latency())
-        lasts, outcome, defect = self._draw(attempt, nature)
+        ends = self._look_up(attempt)
+        defect: Defect | None = None
+        outcome: Outcome
+        if ends is not None and ends <= scheduler.now:
+            outcome = Deferred(f"slow look-up {next(self._serials)}")
+            ledger = links.checks.ledgers[attempt.run_id]
+            execution = put_off(ledger, attempt, actor.token, outcome, scheduler.now)
+            scheduler.note("puts off", attempt.step, "attempt", attempt.number)
+        else:
+            scheduler.pause(LONGEST_PAUSE if fate is Fate.STALL_BEFORE else links.latency())
+            left = attempt.timeout if ends is None else max(1, ends - scheduler.now)
+            outcome, execution, defect = self._effect(attempt, left)
+        if fate is Fate.CRASH_AFTER:
+            links.crash(kind, "run", "after")
+        if fate is Fate.STALL_AFTER or faults.happens(faults.profile.attempt_stall):
+            links.stall()
+        links.checks.attempt_completed(attempt.run_id, execution, alone=not actor.forked)
+        if defect is not None:
+            raise defect
+        return outcome
+
+    def _look_up(self, attempt: Attempt) -> int | None:
+        """When the attempt must be over, after what it looks up; None: all its time is left."""
+        scheduler, lookups = self._links.scheduler, self._lookups
+        if not lookups.any:
+            return None
+        if stalls := lookups.stall():
+            scheduler.note("stands still for", stalls, "ms")
+            scheduler.pause(stalls)
+            self._links.fault()
+        ends = scheduler.now + self._time_of(attempt)
+        if takes := lookups.takes(attempt.timeout):
+            scheduler.note("looks up for", takes, "ms")
+            scheduler.pause(min(takes, max(0, ends - scheduler.now)))
+        return ends
+
+    def _time_of(self, attempt: Attempt) -> int:
+        if attempt.deadline is None:
+            return attempt.timeout
+        return min(attempt.timeout, attempt.deadline - self._clock.now())
+
+    def _effect(self, attempt: Attempt, left: int) -> tuple[Outcome, Execution, Defect | None]:
+        """The effect, and what it comes to within the time that is left."""
+        links, nature = self._links, self._natures[attempt.workflow]
+        scheduler, faults = links.scheduler, links.faults
+        kind, token = links.kind(), scheduler.caller().token
+        lasts, outcome, defect = self._draw(attempt, nature, left)
         scheduler.note("starts", attempt.step, "attempt", attempt.number, "for", lasts, "ms")
-        execution = links.checks.attempt_starts(attempt, actor.token)
+        execution = links.checks.attempt_starts(attempt, token, left)
         self._starts(attempt, lasts)
         poisoned = not faults.profile.calm and attempt.step == f"step-{nature.poison}"
         dies = poisoned or faults.happens(faults.profile.attempt_crash)
@@ -56,20 +116,17 @@ class SimStepRunner:
             self._end(attempt, execution, None)
             raise
         self._end(attempt, execution, None if dies else outcome)
-        if dies or fate is Fate.CRASH_AFTER:
+        if dies:
             links.crash(kind, "run", "after")
-        if fate is Fate.STALL_AFTER or faults.happens(faults.profile.attempt_stall):
-            links.stall()
-        links.checks.attempt_completed(attempt.run_id, execution, alone=not actor.forked)
-        if defect is not None:
-            raise defect
-        return outcome
+        return outcome, execution, defect
 
     def _end(self, attempt: Attempt, execution: Execution, outcome: Outcome | None) -> None:
         self._links.scheduler.note("ended", attempt.step, "attempt", attempt.number, outcome)
         self._links.checks.attempt_ended(attempt.run_id, execution, outcome)
 
-    def _draw(self, attempt: Attempt, nature: Nature) -> tuple[int, Outcome, Defect | None]:
+    def _draw(
+        self, attempt: Attempt, nature: Nature, left: int
+    ) -> tuple[int, Outcome, Defect | None]:
         """How long the attempt takes, what has to be recorded, and what to raise instead."""
         random = self._links.scheduler.random
         compensates = self._links.checks.ledgers[attempt.run_id].compensates(attempt.step)
@@ -81,8 +138,8 @@ class SimStepRunner:
             return 1, Deferred(f"shortage {serial}"), None
         slow = random.random() < nature.slow
         lasts = int(attempt.timeout * (1.1 if slow else 0.2) * random.random())
-        if lasts >= attempt.timeout:
-            return attempt.timeout, Failed(f"timeout {serial}", "timeout"), None
+        if lasts >= left:
+            return left, Failed(f"timeout {serial}", "timeout"), None
         if random.random() < (nature.compensation_fails if compensates else nature.fails):
             hopeless = random.random() < nature.hopeless
             asked = random.random() < _RETRY_AFTER

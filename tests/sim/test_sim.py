@@ -5,6 +5,7 @@ from itertools import islice
 
 import pytest
 
+from stepwell_engine.core.run.attempt import Deferred
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.limits import MAX_DEPTH
 from tests.sim.__main__ import main
@@ -66,7 +67,10 @@ def count(ledger: Ledger, seen: Counter[str]) -> None:
         kind = "compensation" if compensates else ledger.definition.by_key[record.key].kind
         seen[f"{kind} {record.status}"] += 1
         seen[f"code {record.code}"] += 1
-    seen["deferred attempt"] += len(ledger.deferred)
+    for execution in ledger.deferred.values():
+        seen["deferred attempt"] += 1
+        slow = isinstance(execution.outcome, Deferred) and "slow" in execution.outcome.message
+        seen["attempt that came too late to begin"] += slow
 
 
 CODES = (
@@ -75,6 +79,7 @@ CODES = (
 )
 PATHS = (
     *("page", "deferred attempt", "lost lease", "consumed signal"),
+    "attempt that came too late to begin",
     "execution that was not recorded",
     *("second child of a step", "child given up", "cascade"),
     *("compensation stuck", "compensation complete", "compensation stopped by a cancel"),

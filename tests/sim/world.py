@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import count
 from random import Random
 from unittest.mock import patch
 
@@ -27,6 +28,7 @@ from tests.sim.coverage import Coverage
 from tests.sim.definitions import ACTIONS
 from tests.sim.faults import Faults, draw_profile
 from tests.sim.ledger import SKEW
+from tests.sim.lookups import Lookups
 from tests.sim.ports import Links, SimDispatcher, SimRuns, Store
 from tests.sim.rest import check_pace, check_rest
 from tests.sim.runner import SimStepRunner
@@ -52,6 +54,7 @@ class Engine:
     leased_run: type[LeasedRun] = LeasedRun
     children: type[Children] = Children
     starts: type[Starts] = Starts
+    runner: type[SimStepRunner] = SimStepRunner
     patches: tuple[tuple[str, object], ...] = ()
 
 
@@ -69,8 +72,8 @@ class HostClock:
     def now(self) -> int:
         """Cheap, and no point at which anything can happen.
 
-        So between a look at the clock and the attempt that follows from it there is only what the
-        step runner's proxy adds: at most a second, which the margin of R4 covers.
+        Between a look at the clock and the attempt that follows from it there is what the step
+        runner adds (see lookups).
         """
         return self._links.scheduler.now + self._skew
 
@@ -132,6 +135,7 @@ class World:
 
     def __init__(self, seed: int, engine: Engine, coverage: Coverage, keep: int) -> None:
         """`keep` is how many lines of the trace are kept."""
+        self._seed = seed
         self.scheduler = Scheduler(seed, keep)
         random = self.scheduler.random
         profile = draw_profile(random)
@@ -156,12 +160,14 @@ class World:
         runs = engine.runs(self._links)
         catalog = Catalog(self._slots, lambda: self.scheduler.now - EPOCH, self._catalog_is_down)
         dispatcher = SimDispatcher(self._links, self._hints, self._hint_arrives)
-        runner = SimStepRunner(self._links, self._slots, self._callers.attempt_started)
-        runners: dict[str, StepRunner] = dict.fromkeys(ACTIONS, runner)
+        lookups, serials = Lookups(self._seed, self._faults), count(1)
         task_groups, ids = SimTaskGroups(self._links), CountedIds()
         hosts = []
         for _ in range(_HOSTS):
             clock = HostClock(self._links)
+            started = self._callers.attempt_started
+            runner = engine.runner(self._links, self._slots, started, lookups, clock, serials)
+            runners: dict[str, StepRunner] = dict.fromkeys(ACTIONS, runner)
             advance = engine.advance(
                 runs, catalog, runners, task_groups, dispatcher, clock, ids, ProcessGate()
             )
