@@ -92,6 +92,7 @@ BASE_RUN_FORMAT: Final = 1  # of a new run; a write raises it to what it introdu
 # A head of at most 1 KiB costs one write unit: some 250 bytes of it are names, keys and times.
 COMPRESS_ABOVE: Final = 500
 PAGE_ABOVE: Final = 700  # journal as stored
+PAGES_OF_INDEX: Final = 8  # page references of one level, which then move to an index page
 OPEN_ERRORS: Final = 16 * KIB  # of what backs off, together, once a journal takes more than that
 INLINE_OUTPUT: Final = 300
 INLINE_INPUT: Final = 120

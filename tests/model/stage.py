@@ -37,6 +37,7 @@ SMALL: Final = {
     "INLINE_MESSAGE": 60,
     "COMPRESS_ABOVE": 400,
     "PAGE_ABOVE": 300,
+    "PAGES_OF_INDEX": 2,
 }
 
 

@@ -27,6 +27,7 @@ from tests.sim.ledger import (
 from tests.sim.messages import check_inbox, check_parked
 from tests.sim.outcomes import Look, check_finished, check_open
 from tests.sim.scheduler import Violation
+from tests.sim.sizes import check_size
 from tests.sim.workload import Slot
 
 PROMPT = 2_000  # in a calm world nothing that is ready waits longer, in ms
@@ -124,6 +125,7 @@ class Checks:
             )
         before = ledger.journal
         self._journal(ledger, old, new, commit.blobs, hand)
+        check_size(ledger.journal, new.journal)
         if ledger.journal != before:
             ledger.losses = 0
         if ledger.journal != before and new.status is not Status.CANCELLED:

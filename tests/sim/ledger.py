@@ -1,6 +1,6 @@
 """The truth about a run, kept beside its head."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from stepwell_engine.core.declared.definition import Definition, Kind, Step
@@ -9,8 +9,8 @@ from stepwell_engine.core.declared.progress import Progress
 from stepwell_engine.core.run.attempt import Deferred, Outcome
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
-from stepwell_engine.core.run.journal import Journal
-from stepwell_engine.core.run.journal_codec import JournalCodec
+from stepwell_engine.core.run.journal import Journal, PageRef
+from stepwell_engine.core.run.journal_codec import JournalCodec, decode_index
 from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.records import Joined, Output, Record, Stored
 from stepwell_engine.core.run.status import StepStatus
@@ -59,7 +59,8 @@ class Ledger:
     when one last claimed, committed or closed, `moved_on_at` when the position last changed,
     `ready_since` when the run could be claimed, whatever its head says; `looked_at` when the
     lease's holder last had occasion to notice what others did; `canceller` the run whose worker
-    cancelled this one; `named` every child that a step was ever about to start.
+    cancelled this one; `named` every child that a step was ever about to start. `pages` are those
+    that hold records, whichever refers to them.
     """
 
     definition: Definition
@@ -67,6 +68,7 @@ class Ledger:
     head: Head
     journal: Journal = field(default_factory=Journal)
     records: dict[StepKey, Record] = field(default_factory=dict)
+    pages: tuple[PageRef, ...] = ()
     paged: tuple[Record, ...] = ()
     referred: dict[str, bytes] = field(default_factory=dict)
     executions: list[Execution] = field(default_factory=list)
@@ -225,15 +227,14 @@ def read_records(ledger: Ledger, journal: Journal, meant: Iterable[Blob], read: 
     for blob in meant:
         if read(blob.name) != blob.data:
             raise Violation(1, f"blob {blob.name} is not what the writer of the head put there")
-    before = ledger.journal
-    paged = ledger.paged
-    if journal.pages != before.pages:
-        known = len(before.pages)
-        if journal.pages[:known] != before.pages:
-            raise Violation(1, f"pages {before.pages} became {journal.pages}")
-        for page in journal.pages[known:]:
-            data = refer(ledger, page.blob, read)
-            found = ledger.codec.decode_page(data)
+    pages, paged = ledger.pages, ledger.paged
+    if journal.pages != ledger.journal.pages:
+        pages = tuple(record_pages(ledger, journal.pages, read))
+        known = len(ledger.pages)
+        if pages[:known] != ledger.pages:
+            raise Violation(1, f"pages {ledger.pages} became {pages}")
+        for page in pages[known:]:
+            found = ledger.codec.decode_page(refer(ledger, page.blob, read))
             if len(found) != page.count:
                 raise Violation(1, f"page {page.blob} holds {len(found)} steps, not {page.count}")
             paged = (*paged, *found)
@@ -249,7 +250,21 @@ def read_records(ledger: Ledger, journal: Journal, meant: Iterable[Blob], read: 
     for record in everything[len(ledger.records) :]:
         if isinstance(record.output, Stored):
             refer(ledger, record.output.blob, read)
-    ledger.records, ledger.paged = records, paged
+    ledger.records, ledger.pages, ledger.paged = records, pages, paged
+
+
+def record_pages(ledger: Ledger, pages: Iterable[PageRef], read: Read) -> Iterator[PageRef]:
+    """The pages that hold records, those that index pages refer to included, in order."""
+    for page in pages:
+        if page.level == 0:
+            yield page
+            continue
+        below = decode_index(refer(ledger, page.blob, read))
+        if sum(one.count for one in below) != page.count:
+            raise Violation(1, f"page {page.blob} is for {page.count} steps, {below} for others")
+        if any(one.level != page.level - 1 for one in below):
+            raise Violation(1, f"page {page.blob} of level {page.level} refers to {below}")
+        yield from record_pages(ledger, below, read)
 
 
 def refer(ledger: Ledger, name: str, read: Read) -> bytes:

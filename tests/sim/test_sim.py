@@ -48,7 +48,9 @@ def count(ledger: Ledger, seen: Counter[str]) -> None:
     head, journal = ledger.head, ledger.journal
     seen[f"run {head.status}"] += 1
     seen[f"depth {head.depth}"] += 1
-    seen["page"] += len(journal.pages)
+    seen["page"] += len(ledger.pages)
+    for page in journal.pages:
+        seen[f"page of level {page.level}"] += 1
     seen["lost lease"] += len(ledger.lost)
     seen["consumed signal"] += len(ledger.consumed)
     seen["second child of a step"] += sum(attempt > 1 for _, attempt in ledger.children.values())
@@ -78,7 +80,14 @@ CODES = (
     *("timeout", "depth_exceeded", "unknown_resource"),
 )
 PATHS = (
-    *("page", "deferred attempt", "lost lease", "consumed signal"),
+    *(
+        "page",
+        "page of level 1",
+        "page of level 2",
+        "deferred attempt",
+        "lost lease",
+        "consumed signal",
+    ),
     "attempt that came too late to begin",
     "execution that was not recorded",
     *("second child of a step", "child given up", "cascade"),

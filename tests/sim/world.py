@@ -7,6 +7,7 @@ from itertools import count
 from random import Random
 from unittest.mock import patch
 
+from stepwell_engine import limits
 from stepwell_engine.adapters.memory.hints import MemoryDispatcher
 from stepwell_engine.adapters.process.gate import ProcessGate
 from stepwell_engine.errors import Unavailable
@@ -33,6 +34,7 @@ from tests.sim.ports import Links, SimDispatcher, SimRuns, Store
 from tests.sim.rest import check_pace, check_rest
 from tests.sim.runner import SimStepRunner
 from tests.sim.scheduler import EPOCH, Crash, Scheduler, Violation
+from tests.sim.sizes import draw_limits
 from tests.sim.task_groups import SimTaskGroups
 from tests.sim.workload import Catalog, draw_slots
 
@@ -151,6 +153,7 @@ class World:
         answers = Answers(self.checks.ledgers, self.checks.keys)
         self._callers = Callers(self._links, self._slots, answers, self._call)
         self._hints = MemoryDispatcher(TrueClock(self.scheduler))
+        self._limits = draw_limits(seed)
         self._own = Random(f"catalog {seed}")
         self._silence = self._own.choice((0.0, 0.0, 0.5))  # how often the catalog does not answer
         self._hosts = self._build(engine)
@@ -182,11 +185,11 @@ class World:
         self._callers.begin()
         self.scheduler.at(EPOCH + self._faults.profile.ends, self._calm_down)
         self.scheduler.at(EPOCH + self._period, self._tick)
-        with (
-            patch.object(advances.log, "disabled", True),
-            patch.object(controls.log, "disabled", True),
-            patch.object(leased_runs.log, "disabled", True),
-        ):
+        with ExitStack() as stack:
+            for name, value in self._limits.items():
+                stack.enter_context(patch.object(limits, name, value))
+            for log in (advances.log, controls.log, leased_runs.log):
+                stack.enter_context(patch.object(log, "disabled", True))
             self.scheduler.run(_MOST_EVENTS)
         check_rest(self.checks, self._links.store, TrueClock(self.scheduler))
 

@@ -15,16 +15,19 @@ from tools.bench.report import (
     BILL,
     DYNAMODB,
     EMBEDDED,
+    LONG,
     START,
     document,
     show,
     show_bill,
     show_dynamodb,
+    show_long_runs,
     show_start,
     write,
 )
 from tools.bench.start import start
 from tools.bill.bill import bill
+from tools.bill.long_runs import long_runs
 
 RESULTS = Path("build/bench.json")
 PARKED = 300  # runs in DynamoDB's tables
@@ -51,6 +54,9 @@ def main() -> int:
     billed = bill()
     write(RESULTS, BILL, billed)
     show_bill(console, billed)
+    long = long_runs()
+    write(RESULTS, LONG, long)
+    show_long_runs(console, long)
     started = start()
     write(RESULTS, START, started)
     show_start(console, started)

@@ -16,7 +16,7 @@ from tools.bench.fanout import STEP_MS, target_ms
 from tools.bench.measure import Sizes
 
 # Sections of the file.
-EMBEDDED, DYNAMODB, BILL, START = "embedded", "dynamodb", "bill", "start"
+EMBEDDED, DYNAMODB, BILL, LONG, START = "embedded", "dynamodb", "bill", "long_runs", "start"
 # What is to be reached on a machine with two cores: the figure, and whether less is better.
 TARGETS: dict[str, tuple[float, bool]] = {
     "ms_per_step": (1.0, True),
@@ -127,6 +127,22 @@ def show_bill(console: Console, billed: Mapping[str, Any]) -> None:
         console.print(f"AWS, {BILL_TEXTS[name]}: {_against(billed[name], target)}")
     parts = (f"{what} {units:g}" for what, units in billed["signal_wait_writes"].items())
     console.print(f"  of these: {', '.join(parts)}")
+
+
+def show_long_runs(console: Console, measured: Mapping[str, Any]) -> None:
+    """One line for each number of steps under one lease, and what a reader asks for."""
+    targets = measured["targets"]
+    for per_lease, units in measured["units"].items():
+        shown = (f"{one:.2f}" for one in units.values())
+        reached = _against(max(units.values()), targets["units"][per_lease])
+        console.print(
+            f"AWS, write units of step {' / '.join(units)}, {per_lease} under one lease: "
+            f"{' / '.join(shown)}, at most {reached}"
+        )
+    head = _against(measured["largest_head"], targets["largest_head"])
+    console.print(f"AWS, bytes of the largest head of these: {head}")
+    calls = _against(measured["calls"], targets["calls"])
+    console.print(f"AWS, calls that read all {measured['blobs_read']} pages of such a run: {calls}")
 
 
 def show_start(console: Console, started: Mapping[str, Any]) -> None:

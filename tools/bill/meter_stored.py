@@ -78,20 +78,24 @@ class Stored:
         return Write(table, key, self.get(table, key), wanted)
 
     def _describe(self, name: str) -> Table:
-        found = self._reader.describe_table(TableName=name)["Table"]
-        keys = _names(found["KeySchema"])
-        return Table(
-            keys,
-            tuple(
-                Index(
-                    index["IndexName"],
-                    _names(index["KeySchema"]),
-                    _names(index["KeySchema"]) | keys,
-                    _others(index["Projection"]),
-                )
-                for index in found.get("GlobalSecondaryIndexes", ())
-            ),
-        )
+        return table_of(self._reader.describe_table(TableName=name)["Table"])
+
+
+def table_of(description: Any) -> Table:
+    """A table from its description, or from the arguments that create it."""
+    keys = _names(description["KeySchema"])
+    return Table(
+        keys,
+        tuple(
+            Index(
+                index["IndexName"],
+                _names(index["KeySchema"]),
+                _names(index["KeySchema"]) | keys,
+                _others(index["Projection"]),
+            )
+            for index in description.get("GlobalSecondaryIndexes", ())
+        ),
+    )
 
 
 def _names(schema: Any) -> frozenset[str]:

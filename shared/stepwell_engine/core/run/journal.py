@@ -8,16 +8,22 @@ from stepwell_engine.core.run.records import Record
 
 @dataclass(frozen=True, slots=True)
 class PageRef:
-    """An immutable page of finished records: who wrote it, with which write, how many."""
+    """An immutable page: who wrote it, with which write, and for how many finished records.
+
+    One of level 0 holds the records. One above it is an index page: it holds the references to
+    pages of the level below.
+    """
 
     token: str
     write: int
     count: int
+    level: int = 0
 
     @property
     def blob(self) -> str:
         """The name of its blob."""
-        return f"p.{self.token}.{self.write}"
+        name = f"{self.token}.{self.write}"
+        return f"i.{name}.{self.level}" if self.level else f"p.{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,8 @@ class Failure:
 class Journal:
     """`position` is the index of the current step. `records` are finished steps, in the order in
     which they finished, those on `pages` before them; `open` are begun, unfinished ones.
-    `attempts` counts every executed attempt of the run.
+    `attempts` counts every executed attempt of the run. Of `pages` the older ones have the higher
+    levels.
 
     Of the fan-out that the run is in: `children_done` has a bit for each child that succeeded,
     `children_bytes` is how many bytes its join's output has so far. Of a run that compensates:

@@ -1,7 +1,8 @@
 """The journal as bytes: one compact JSON array inside the head, and pages beside it.
 
-Finished steps that no longer fit move to an immutable page. Times are stored relative to the
-run's creation, and keys of steps as their numbers, to keep the head small.
+Finished steps that no longer fit move to an immutable page, and references to many pages to an
+index page. Times are stored relative to the run's creation, and keys of steps as their numbers, to
+keep the head small.
 """
 
 import json
@@ -49,7 +50,31 @@ class Packed:
 def format_of(journal: Journal) -> int:
     """The oldest format of runs that has all that is in the journal."""
     newer = any(record.losses for record in (*journal.records, *journal.open))
-    return limits.RUN_FORMAT if newer else limits.BASE_RUN_FORMAT
+    indexed = any(page.level for page in journal.pages)
+    return limits.RUN_FORMAT if newer or indexed else limits.BASE_RUN_FORMAT
+
+
+def index_pages(
+    pages: Sequence[PageRef], token: str, write: int
+) -> tuple[tuple[PageRef, ...], tuple[Blob, ...]]:
+    """Move the references of each level that is full to an index page of the next level.
+
+    The references that are left, and the index pages. Nothing has to be read for it. Of a run that
+    was written before there were index pages any number may move at once.
+    """
+    blobs = []
+    left, level = tuple(pages), 0
+    while len(full := [page for page in left if page.level == level]) >= limits.PAGES_OF_INDEX:
+        level += 1
+        index = PageRef(token, write, sum(page.count for page in full), level)
+        blobs.append(Blob(index.blob, _squeeze(_json(list(map(_page_cells, full))))))
+        left = (*(page for page in left if page.level >= level), index)
+    return left, tuple(blobs)
+
+
+def decode_index(data: bytes) -> tuple[PageRef, ...]:
+    """The references on an index page."""
+    return tuple(PageRef(*cells) for cells in json.loads(_expand(data)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,31 +107,32 @@ class JournalCodec:
             records.append(record)
         if blobs:
             journal = replace(journal, records=tuple(records))
+        format_before = format_of(journal)  # what moves to a page is read with the head
         data = self.encode(journal)
         if len(data) > limits.PAGE_ABOVE and journal.records:
             page = PageRef(token, write, len(journal.records))
             blobs.append(Blob(page.blob, _squeeze(self._rows(journal.records))))
-            journal = replace(journal, records=(), pages=(*journal.pages, page))
+            pages, index = index_pages((*journal.pages, page), token, write)
+            blobs += index
+            journal = replace(journal, records=(), pages=pages)
             data = self.encode(journal)
         if len(data) > limits.OPEN_ERRORS and journal.open:
             most = limits.OPEN_ERRORS // len(journal.open)
             journal = replace(journal, open=tuple(_cut(record, most) for record in journal.open))
             data = self.encode(journal)
-        return Packed(journal, data, tuple(blobs), format_of(journal))
+        return Packed(journal, data, tuple(blobs), max(format_before, format_of(journal)))
 
     def encode(self, journal: Journal) -> bytes:
         """The journal's bytes as it stands; nothing moves to a blob."""
         failure = journal.failure
-        head = json.dumps(
+        head = _json(
             [
                 format_of(journal),
                 journal.position,
                 journal.attempts,
                 self._failure_cells(failure) if failure else None,
-                [[page.token, page.write, page.count] for page in journal.pages],
-            ],
-            ensure_ascii=False,
-            separators=(",", ":"),
+                list(map(_page_cells, journal.pages)),
+            ]
         )
         branching = (
             journal.children_done,
@@ -211,6 +237,15 @@ class JournalCodec:
 
     def _at(self, since: int | None) -> int | None:
         return None if since is None else self.base + since
+
+
+def _json(value: list[Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _page_cells(page: PageRef) -> list[Any]:
+    cells = [page.token, page.write, page.count]
+    return [*cells, page.level] if page.level else cells
 
 
 def _cut(record: Record, most: int) -> Record:

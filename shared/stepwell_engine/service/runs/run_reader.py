@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from stepwell_engine.core.run.head import Head
-from stepwell_engine.core.run.journal import Journal
-from stepwell_engine.core.run.journal_codec import JournalCodec
+from stepwell_engine.core.run.journal import Journal, PageRef
+from stepwell_engine.core.run.journal_codec import JournalCodec, decode_index
 from stepwell_engine.core.run.keys import UNNAMED, StepKey, StepKeys
 from stepwell_engine.core.run.program import Program
 from stepwell_engine.core.run.records import Joined, Output, Stored
@@ -41,7 +41,7 @@ class RunReader:
         codec = codec_of(head, keys)
         paged = [
             record
-            for page in journal.pages
+            for page in self._pages(head, journal)
             for record in codec.decode_page(self.blob(head, page.blob))
         ]
         return {record.key: record for record in (*paged, *journal.records, *journal.open)}
@@ -61,22 +61,35 @@ class RunReader:
             case inline:
                 return inline
 
+    def _pages(self, head: Head, journal: Journal) -> Sequence[PageRef]:
+        """The pages that hold a run's records, read: one call for each level of index pages."""
+        pages: Sequence[PageRef] = journal.pages
+        self._fetch_new(head, [page.blob for page in pages])
+        while any(page.level for page in pages):
+            pages = [
+                below
+                for page in pages
+                for below in (decode_index(self.blob(head, page.blob)) if page.level else (page,))
+            ]
+            self._fetch_new(head, [page.blob for page in pages])
+        return pages
+
     def blob(self, head: Head, name: str) -> bytes:
         """A blob of the run."""
-        if (head.run_id, name) not in self._known:
-            self._fetch(head, [name])
+        self._fetch_new(head, [name])
         return self._known[head.run_id, name]
 
     def fetch(self, head: Head, outputs: Iterable[Output | None]) -> None:
         """Read at once what will be asked for one by one."""
         names = [output.blob for output in outputs if isinstance(output, Stored)]
-        unknown = [name for name in names if (head.run_id, name) not in self._known]
-        if unknown:
-            self._fetch(head, unknown)
+        self._fetch_new(head, names)
 
-    def _fetch(self, head: Head, names: Sequence[str]) -> None:
-        found = retry_unavailable(self._clock, lambda: self._runs.blobs(head.run_id, names))
-        for name in names:
+    def _fetch_new(self, head: Head, names: Iterable[str]) -> None:
+        new = [name for name in names if (head.run_id, name) not in self._known]
+        if not new:
+            return
+        found = retry_unavailable(self._clock, lambda: self._runs.blobs(head.run_id, new))
+        for name in new:
             if name not in found:
                 raise LookupError(f'run "{head.run_id}" refers to a blob "{name}" that is gone')
             self._known[head.run_id, name] = found[name]
