@@ -108,7 +108,7 @@ def test_a_queue_that_takes_nothing_fails_the_attempt_in_words(
 def test_a_secret_that_kms_does_not_open_costs_no_attempt(
     home: AwsHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refuse(monkeypatch, "kms", 3, "decrypt")
+    refuse(monkeypatch, "kms", 1, "decrypt")
     step = attempt(Kind.WEBHOOK, "https://a.example", secret="k1.aGk=")
     outcome = home.engine.advance._tools.runners[Kind.WEBHOOK].run(step)
     assert outcome == Deferred(
