@@ -13,7 +13,7 @@ from stepwell_engine.core.run.head import Blob
 from stepwell_engine.core.run.journal import Failure, Journal, PageRef
 from stepwell_engine.core.run.journal_codec import JournalCodec
 from stepwell_engine.core.run.keys import UNNAMED, StepKeys
-from stepwell_engine.core.run.records import Record, Stored
+from stepwell_engine.core.run.records import AttemptRecord, Record, Stored
 from stepwell_engine.core.run.status import StepStatus
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.errors import NewerFormat
@@ -45,6 +45,17 @@ finished = st.sampled_from([StepStatus.SUCCEEDED, StepStatus.FAILED, StepStatus.
 unfinished = st.sampled_from([StepStatus.RETRYING, StepStatus.SLEEPING, StepStatus.WAITING])
 
 
+attempts = st.builds(
+    AttemptRecord,
+    number=st.integers(1, 21),
+    outcome=finished,
+    started_at=st.integers(BASE, BASE + limits.DAY),
+    finished_at=st.integers(BASE, BASE + limits.DAY),
+    error=texts,
+    code=texts,
+)
+
+
 def records(status: st.SearchStrategy[StepStatus]) -> st.SearchStrategy[Record]:
     return st.builds(
         Record,
@@ -57,6 +68,8 @@ def records(status: st.SearchStrategy[StepStatus]) -> st.SearchStrategy[Record]:
         error=texts,
         code=texts,
         next_at=times,
+        losses=st.integers(0, 4),
+        history=st.lists(attempts, max_size=limits.HISTORY_ATTEMPTS).map(tuple),
     )
 
 
@@ -101,6 +114,7 @@ def test_a_packed_journal_and_its_blobs_hold_everything(journal: Journal) -> Non
         assert after.key == before.key
         assert after.status == before.status
         assert after.next_at == before.next_at
+        assert (after.losses, after.history) == (before.losses, before.history)
     assert (stored.position, stored.attempts) == (journal.position, journal.attempts)
     assert (stored.open, stored.failure) == (journal.open, journal.failure)
 

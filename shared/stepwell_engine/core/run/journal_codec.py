@@ -12,26 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, assert_never
 
 from stepwell_engine import limits
+from stepwell_engine.core.run.attempt_history import history_cells, history_of, shortened
 from stepwell_engine.core.run.head import Blob
 from stepwell_engine.core.run.journal import Failure, Journal, PageRef
 from stepwell_engine.core.run.keys import StepKeys
 from stepwell_engine.core.run.records import Joined, Output, Record, Stored
-from stepwell_engine.core.run.status import StepStatus
+from stepwell_engine.core.run.status import STEP_CODES, STEP_STATUSES
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.errors import NewerFormat
 
-_CODES: Final = {
-    StepStatus.SUCCEEDED: "s",
-    StepStatus.FAILED: "f",
-    StepStatus.CANCELLED: "c",
-    StepStatus.PENDING: "p",
-    StepStatus.RETRYING: "r",
-    StepStatus.SLEEPING: "z",
-    StepStatus.WAITING: "w",
-}
-_CELLS: Final = 12  # of a record
+_CELLS: Final = 13  # of a record
 _PLAIN: Final = (0, 0, None, 0)  # no fan-out, nothing compensated: not stored
-_STATUSES: Final = {code: status for status, code in _CODES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +40,8 @@ class Packed:
 
 def format_of(journal: Journal) -> int:
     """The oldest format of runs that has all that is in the journal."""
-    newer = any(record.losses for record in (*journal.records, *journal.open))
+    records = (*journal.records, *journal.open)
+    newer = any(record.losses or record.history for record in records)
     indexed = any(page.level for page in journal.pages)
     return limits.RUN_FORMAT if newer or indexed else limits.BASE_RUN_FORMAT
 
@@ -91,7 +83,8 @@ class JournalCodec:
     def pack(self, journal: Journal, token: str, write: int) -> Packed:
         """Encode a journal, moving large outputs and a full journal's finished steps to blobs.
 
-        If what backs off has long errors they are cut: all of a head has to fit into one item.
+        If what backs off has long errors they are cut, and histories with them: all of a head has
+        to fit into one item.
         `token` and `write` (how often the head was written before) make the names of the blobs
         this very write's own.
         """
@@ -118,7 +111,8 @@ class JournalCodec:
             data = self.encode(journal)
         if len(data) > limits.OPEN_ERRORS and journal.open:
             most = limits.OPEN_ERRORS // len(journal.open)
-            journal = replace(journal, open=tuple(_cut(record, most) for record in journal.open))
+            cut = tuple(shortened(record, most) for record in journal.open)
+            journal = replace(journal, open=cut)
             data = self.encode(journal)
         return Packed(journal, data, tuple(blobs), max(format_before, format_of(journal)))
 
@@ -199,7 +193,7 @@ class JournalCodec:
         number, compensation = self.keys.number_of(record.key)
         cells = [
             str(number),
-            f'"{_CODES[record.status]}"',
+            f'"{STEP_CODES[record.status]}"',
             str(record.attempt),
             _cell(self._since(record.started_at)),
             _cell(self._since(record.finished_at)),
@@ -210,6 +204,7 @@ class JournalCodec:
             _cell(record.child),
             "1" if compensation else "null",
             _cell(record.losses or None),
+            _json(history_cells(record.history, self.base)) if record.history else "null",
         ]
         while cells[-1] == "null":
             cells.pop()
@@ -220,7 +215,7 @@ class JournalCodec:
         number, status, attempt, started, finished, output, error, code, next_at, child = cells[:10]
         return Record(
             key=self.keys.key_of(number, cells[10] is not None),
-            status=_STATUSES[status],
+            status=STEP_STATUSES[status],
             attempt=attempt,
             started_at=self._at(started),
             finished_at=self._at(finished),
@@ -230,6 +225,7 @@ class JournalCodec:
             next_at=self._at(next_at),
             child=child,
             losses=cells[11] or 0,
+            history=history_of(cells[12] or (), self.base),
         )
 
     def _since(self, at: int | None) -> int | None:
@@ -246,16 +242,6 @@ def _json(value: list[Any]) -> str:
 def _page_cells(page: PageRef) -> list[Any]:
     cells = [page.token, page.write, page.count]
     return [*cells, page.level] if page.level else cells
-
-
-def _cut(record: Record, most: int) -> Record:
-    """The record with an error of at most that many bytes."""
-    error = record.error
-    return record if error is None else replace(record, error=_start(error, most))
-
-
-def _start(text: str, most: int) -> str:
-    return text.encode()[:most].decode(errors="ignore")
 
 
 def _cell(value: str | int | None) -> str:

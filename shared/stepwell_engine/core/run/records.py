@@ -24,6 +24,22 @@ Output = bytes | Stored | Joined
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """An attempt that is over. Times in ms since the epoch.
+
+    `outcome` is `succeeded`, `failed` or `cancelled`; a lost worker is a failure with the code
+    `worker_lost`. `error` is the start of its text.
+    """
+
+    number: int
+    outcome: StepStatus
+    started_at: EpochMs
+    finished_at: EpochMs
+    error: str | None = None
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """One step, as far as it has come. Times in ms since the epoch.
 
@@ -32,7 +48,7 @@ class Record:
     or a sleep ends, or a wait expires. `output` is compact JSON. `child`: the latest run that a
     sub-workflow step started; while the record is pending that run may not exist yet. `losses`
     counts the workers that were lost, one after the other, while the next attempt was alone in
-    its process.
+    its process. `history` has the newest attempts, oldest first, where a program keeps them.
     """
 
     key: StepKey
@@ -46,3 +62,4 @@ class Record:
     next_at: EpochMs | None = None
     child: RunId | None = None
     losses: int = 0
+    history: tuple[AttemptRecord, ...] = ()

@@ -1,6 +1,7 @@
 """Where a run and its steps stand."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class Status(StrEnum):
@@ -30,3 +31,16 @@ class StepStatus(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
+
+
+STEP_CODES: Final = {
+    StepStatus.SUCCEEDED: "s",
+    StepStatus.FAILED: "f",
+    StepStatus.CANCELLED: "c",
+    StepStatus.PENDING: "p",
+    StepStatus.RETRYING: "r",
+    StepStatus.SLEEPING: "z",
+    StepStatus.WAITING: "w",
+}
+"""The letters that stand for them in storage."""
+STEP_STATUSES: Final = {code: status for status, code in STEP_CODES.items()}
