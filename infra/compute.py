@@ -39,6 +39,7 @@ class Compute(Construct):
                 "STEPWELL_HINTS_QUEUE_URL": self.messaging.hints.queue_url,
                 "STEPWELL_KEY_ID": storage.key.key_arn,
                 "STEPWELL_QUEUE_PREFIX": installation.queue_prefix,
+                "STEPWELL_DUE_SHARDS": str(installation.due_shards),
                 **(
                     {"STEPWELL_ALLOWED_NETWORKS": installation.allowed_networks}
                     if installation.allowed_networks

@@ -5,6 +5,8 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from stepwell_engine import limits
+
 # Days; among those that CloudWatch Logs knows.
 RETENTIONS: Final = (1, 3, 5, 7, 14, 30, 60, 90, 180, 365, 731, 1827, 3653)
 # Outputs of the stacks that the project's own commands read.
@@ -64,6 +66,12 @@ class Installation(BaseModel):
     )
     executor_concurrency: int = Field(
         default=50, ge=2, le=1_000, description="executors at once, each with up to 10 runs"
+    )
+    due_shards: int = Field(
+        default=limits.DUE_SHARDS,
+        ge=1,
+        le=limits.MAX_DUE_SHARDS,
+        description="partitions of the index of what is due; more at any time, never fewer",
     )
     deletion_protection: bool = Field(
         default=True, description="whether DynamoDB refuses to delete the tables"

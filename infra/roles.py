@@ -56,6 +56,9 @@ class Roles:
         storage, chosen = self._storage, self._installation
         _allow(role, _READ, storage.control.table_arn)
         _allow(role, ("dynamodb:GetItem", *_WRITE), storage.runs.table_arn)
+        # A child's start looks there how many others there are.
+        of_workflow = index_arn(storage.runs, RunsOfWorkflow.Meta.index_name)
+        _allow(role, ("dynamodb:Query",), of_workflow)
         _allow(role, ("kms:Decrypt",), storage.key.key_arn)
         self._send_hints(role)
         consume = ("sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")

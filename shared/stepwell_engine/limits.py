@@ -86,6 +86,9 @@ MAX_HINT_DELAY: Final = 900 * SECOND  # SQS delays no longer
 CLAIM_WAIT: Final = 2 * SECOND  # a run ready this soon is waited for in process
 
 # How a run is stored
+DUE_SHARDS: Final = 16  # of DynamoDB's index of what is due, where nothing else is set
+MAX_DUE_SHARDS: Final = 256
+
 FORMAT: Final = 1  # of versions, queues and whatever else is not a run
 RUN_FORMAT: Final = 2  # the newest of runs that this version reads and writes
 BASE_RUN_FORMAT: Final = 1  # of a new run; a write raises it to what it introduces

@@ -6,7 +6,7 @@ moto's SQS tells the time by a clock of ours, so that delays and timeouts can be
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from typing import Any, Protocol
 
 import pytest
@@ -15,9 +15,7 @@ from moto.sqs import models as moto_sqs
 
 from stepwell_engine.adapters.aws_clients import Clients
 from stepwell_engine.adapters.dynamodb.client import DynamoDB
-from stepwell_engine.adapters.dynamodb.runs import DynamoRuns
 from stepwell_engine.settings.aws import AwsSettings, Network
-from stepwell_engine.wiring import aws as wiring
 from tools.moto_home import CONTROL, REGION, RUNS, SHARDS, DynamoHome
 
 ACCOUNT = "123456789012"
@@ -45,8 +43,6 @@ def installed(clock: Time | None, *allowed: Network) -> Iterator[AwsSettings]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_DEFAULT_REGION", REGION)
         _one_call_at_a_time(patch)
-        # moto's time for a tick grows with the shards.
-        patch.setattr(wiring, "DynamoRuns", partial(DynamoRuns, shards=SHARDS))
         if clock is not None:
             _tell_time(patch, clock)
         store = DynamoHome()
@@ -59,6 +55,7 @@ def installed(clock: Time | None, *allowed: Network) -> Iterator[AwsSettings]:
                 key_id=_key(),
                 queue_prefix=PREFIX,
                 allowed_networks=allowed,
+                due_shards=SHARDS,  # moto's time for a tick grows with them
             )
         finally:
             store.close()

@@ -25,9 +25,11 @@ class Overtaken(DynamoDB):
         self._let_others_write()
         return super().update(table, key, **arguments)
 
-    def transact(self, token: str, items: Sequence[Item]) -> Sequence[Rejected | None]:
+    def transact(
+        self, token: str, items: Sequence[Item], *, patient: bool = True
+    ) -> Sequence[Rejected | None]:
         self._let_others_write()
-        return super().transact(token, items)
+        return super().transact(token, items, patient=patient)
 
 
 def nothing() -> None:

@@ -39,11 +39,11 @@ class Overtaken(DynamoDB):
         self._versions = versions
         self._times = times
 
-    def transact(self, token: str, items: Any) -> Any:
+    def transact(self, token: str, items: Any, *, patient: bool = True) -> Any:
         if self._times:
             self._times -= 1
             self._versions.publish("shop", "order", b"theirs", True, NOW)
-        return super().transact(token, items)
+        return super().transact(token, items, patient=patient)
 
 
 @pytest.mark.parametrize("times", [1, 3])

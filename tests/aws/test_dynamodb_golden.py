@@ -9,12 +9,15 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from stepwell_engine.adapters.dynamodb import blobs as dynamodb_blobs
+from stepwell_engine.adapters.dynamodb.client import DynamoDB
 from stepwell_engine.adapters.dynamodb.models import ControlItem, HeadItem, definition
+from stepwell_engine.adapters.dynamodb.runs import DynamoRuns
+from stepwell_engine.adapters.process.system import SystemClock
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
 from stepwell_engine.core.run.journal import Journal
@@ -33,7 +36,8 @@ from stepwell_engine.ports import (
     Published,
     Resource,
 )
-from tools.moto_home import CONTROL, RUNS, DynamoHome, client
+from tests.aws.partitions import FullList
+from tools.moto_home import CONTROL, RUNS, SHARDS, DynamoHome, client
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "aws"
 AT = 1_800_000_000_000
@@ -48,6 +52,7 @@ KEYS = StepKeys({0: "charge"})
 CODEC = JournalCodec(AT, KEYS)
 RECORD = Record("charge", StepStatus.SUCCEEDED, 1, AT + 1, AT + 5, b'{"ok":true}')
 FRESH = Head(run_id(1), "shop", "order", 3, AT, wake_at=AT + 60_000, input=b"{}")
+IN_A_LANE = replace(FRESH, format=2)
 HELD = Head(
     run_id(2),
     "shop",
@@ -239,6 +244,18 @@ def test_a_run_of_the_golden_files_goes_on(home: DynamoHome, name: str) -> None:
     assert isinstance(committed, Done)
     assert list(committed.head.inbox) == ["m2", "m3"]
     assert isinstance(home.runs.cancel(SLEEPING.run_id, AT), Done)
+
+
+def test_runs_in_lanes_are_written_as_in_the_golden_file(home: DynamoHome) -> None:
+    database = DynamoDB(cast(Any, FullList()), SystemClock())
+    assert DynamoRuns(database, RUNS, SHARDS).create(FRESH) == Done(IN_A_LANE)
+    assert as_json(home.items(RUNS)) == golden("runs_in_lanes")
+
+
+def test_runs_in_lanes_of_the_golden_file_are_read(home: DynamoHome) -> None:
+    put_golden(RUNS, golden("runs_in_lanes"))
+    assert home.runs.get(FRESH.run_id) == IN_A_LANE
+    assert home.runs.list("shop", "order", None, 10, None) == [IN_A_LANE]
 
 
 def test_control_items_are_written_as_in_the_golden_file(home: DynamoHome) -> None:

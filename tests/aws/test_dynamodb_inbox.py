@@ -55,7 +55,9 @@ class Full(DynamoDB):
     def update(self, table: str, key: Item, **arguments: Any) -> Item | Rejected:
         raise TooLarge("Item size to update has exceeded the maximum allowed size")
 
-    def transact(self, token: str, items: Sequence[Item]) -> Sequence[Rejected | None]:
+    def transact(
+        self, token: str, items: Sequence[Item], *, patient: bool = True
+    ) -> Sequence[Rejected | None]:
         raise TooLarge("Item size to update has exceeded the maximum allowed size")
 
 

@@ -112,11 +112,13 @@ def test_a_blob_is_not_there_before_all_of_its_chunks_are(home: DynamoHome, writ
 
         left = written
 
-        def put(self, table: str, item: Item, condition: str | None = None) -> Rejected | None:
+        def put(
+            self, table: str, item: Item, condition: str | None = None, *, patient: bool = True
+        ) -> Rejected | None:
             if not self.left:
                 raise Unavailable("gone")
             self.left -= 1
-            return super().put(table, item, condition)
+            return super().put(table, item, condition, patient=patient)
 
     data = bytes(2 * CHUNK + 1)
     put(home.runs, held())

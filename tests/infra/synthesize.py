@@ -30,6 +30,7 @@ CHOSEN: Final = {
     "throttle_burst": "9",
     "api_concurrency": "20",
     "executor_concurrency": "3",
+    "due_shards": "64",
     "deletion_protection": "false",
     "keep_data": "false",
     "requirements": "false",

@@ -78,9 +78,11 @@ def test_a_function_is_told_where_things_are(default: Assembly, name: str) -> No
     assert found["STEPWELL_LOG_LEVEL"] == "INFO"
     assert found["POWERTOOLS_SERVICE_NAME"] == name.lower()
     assert found["POWERTOOLS_METRICS_NAMESPACE"] == "stepwell-dev"
-    assert len(found) == 8
+    assert found["STEPWELL_DUE_SHARDS"] == "16"
+    assert len(found) == 9
     # These are all that the functions ask for.
-    assert {*aws.REQUIRED, "STEPWELL_LOG_LEVEL"} == {key for key in found if "STEPWELL" in key}
+    always = {*aws.REQUIRED, "STEPWELL_LOG_LEVEL", "STEPWELL_DUE_SHARDS"}
+    assert always == {key for key in found if "STEPWELL" in key}
 
 
 @pytest.mark.parametrize("name", TIMEOUTS)
@@ -88,6 +90,7 @@ def test_a_function_is_told_which_networks_are_allowed(chosen: Assembly, name: s
     function = chosen.template("compute").one("Lambda::Function", f"{name}Function")
     found = function["Environment"]["Variables"]
     assert found["STEPWELL_ALLOWED_NETWORKS"] == "10.0.0.0/8,fd00::/8"
+    assert found["STEPWELL_DUE_SHARDS"] == "64"
     assert {*aws.REQUIRED, *aws.OPTIONAL} == {key for key in found if "STEPWELL" in key}
 
 

@@ -42,6 +42,7 @@ def test_the_executor_may(compute: Template) -> None:
         "dynamodb:BatchGetItem",
         "dynamodb:GetItem",
         "dynamodb:PutItem",
+        "dynamodb:Query",
         "dynamodb:UpdateItem",
         "kms:Decrypt",
         "sqs:DeleteMessage",
@@ -121,6 +122,11 @@ def test_the_lists_of_the_api_are_read_from_their_index(compute: Template) -> No
     assert len([one for one in found if index in one]) == 1
     (control,) = (one for one in found if index not in one)
     assert "StorageControl" in control
+
+
+def test_the_executor_looks_how_many_runs_there_are(compute: Template) -> None:
+    (found,) = resources(compute, "ComputeExecutorRole", "dynamodb:Query")
+    assert f"/index/{RunsOfWorkflow.Meta.index_name}" in found
 
 
 def test_the_executor_only_reads_definitions(compute: Template) -> None:

@@ -24,6 +24,7 @@ def test_what_is_left_out_has_its_default() -> None:
     assert settings.runs_table == "stepwell_runs_table"
     assert settings.queue_prefix == "stepwell_queue_prefix"
     assert (settings.log_level, settings.allowed_networks) == ("INFO", ())
+    assert settings.due_shards == 16
 
 
 @pytest.mark.parametrize("name", REQUIRED)
@@ -49,6 +50,19 @@ def test_what_is_no_network_is_refused(monkeypatch: pytest.MonkeyPatch, text: st
     with pytest.raises(
         BadEnvironment, match=r"^STEPWELL_ALLOWED_NETWORKS: .*right is 10\.0\.0\.0/8"
     ):
+        read()
+
+
+@pytest.mark.parametrize("text", ["1", "64", "256"])
+def test_the_shards_of_what_is_due_are_a_number(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("STEPWELL_DUE_SHARDS", text)
+    assert read().due_shards == int(text)
+
+
+@pytest.mark.parametrize("text", ["0", "257", "-1", "16.0", "many", "²"])
+def test_what_is_no_number_of_shards_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("STEPWELL_DUE_SHARDS", text)
+    with pytest.raises(BadEnvironment, match=r"^STEPWELL_DUE_SHARDS: should be 1 to 256$"):
         read()
 
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 from stepwell_engine.adapters.dynamodb.client import BATCH
 from stepwell_engine.adapters.dynamodb.heads import to_item
 from stepwell_engine.adapters.dynamodb.models import BlobItem, HeadItem, definition
-from stepwell_engine.adapters.dynamodb.runs import SHARDS
 from stepwell_engine.adapters.memory.hints import MemoryDispatcher
 from stepwell_engine.adapters.memory.runs import MemoryRuns
 from stepwell_engine.adapters.process.system import RandomIds
@@ -21,7 +20,7 @@ from stepwell_engine.core.run.attempt import Attempt, Outcome, Succeeded
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values import jsonvalue
-from stepwell_engine.limits import KIB
+from stepwell_engine.limits import DUE_SHARDS, KIB
 from stepwell_engine.ports import Commit, Done, StepRunner, Written
 from stepwell_engine.service.runs.run_reader import RunReader, journal_of
 from stepwell_engine.service.runs.starts import Starts
@@ -98,7 +97,7 @@ class CountedRuns(MemoryRuns):
             raise RuntimeError("a write of the run to be measured was refused")
         if not self.counting:
             return written
-        old, new = (to_item(head, SHARDS) for head in (before, written.head))
+        old, new = (to_item(head, DUE_SHARDS) for head in (before, written.head))
         self.largest_head = max(self.largest_head, item_size(new))
         self.units += write_units(max(item_size(old), item_size(new)))
         for index in _INDEXES:

@@ -6,6 +6,7 @@ refused update only the stored item is known, so what it would have grown to is 
 Reads that filter or project would be billed by what they looked at; nothing here does either.
 """
 
+import re
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +25,10 @@ _REFUSED: Final = frozenset({"ConditionalCheckFailedException", "TransactionCanc
 _CALL: Final = "stepwell-meter"  # what a call's context carries from before to after
 _TRANSACTION: Final = 2  # every item is written twice
 
+_FIRST_OF_CONDITION: Final = re.compile(r"(\w+) = (:\w+)")  # of a query: the partition
+
 Billed = tuple[str, str]  # a label and what was billed under it
+Partition = tuple[str, str]  # a table's or an index's name, and the partition key's value
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class Bill:
     lambda_gb_seconds: float
     writes: Mapping[Billed, float] = field(default_factory=dict)
     reads: Mapping[Billed, float] = field(default_factory=dict)
+    written: Mapping[Partition, float] = field(default_factory=dict)
+    read: Mapping[Partition, float] = field(default_factory=dict)
 
 
 class Meter:
@@ -49,6 +55,8 @@ class Meter:
         self._lock = threading.Lock()
         self._writes: defaultdict[Billed, float] = defaultdict(float)
         self._reads: defaultdict[Billed, float] = defaultdict(float)
+        self._written: defaultdict[Partition, float] = defaultdict(float)
+        self._read: defaultdict[Partition, float] = defaultdict(float)
         self._sqs = 0
         self._invocations = 0
         self._gb_seconds = 0.0
@@ -95,6 +103,8 @@ class Meter:
                 lambda_gb_seconds=self._gb_seconds,
                 writes=dict(self._writes),
                 reads=dict(self._reads),
+                written=dict(self._written),
+                read=dict(self._read),
             )
 
     # --- what happens -------------------------------------------------------------------------
@@ -118,7 +128,9 @@ class Meter:
             for write in writes:
                 self._count_write(write, times, refused=code is not None)
         elif not writes and code is None:
-            self._count(self._reads, model.name, self._read_units(model.name, params, parsed))
+            for partition, units in self._read_units(model.name, params, parsed):
+                self._count(self._reads, model.name, units)
+                self._add(self._read, partition, units)
 
     def _after_sqs(self, parsed: Any, context: Any, **_: Any) -> None:
         params, _writes = context[_CALL]
@@ -131,40 +143,76 @@ class Meter:
     def _count_write(self, write: Write, times: int, refused: bool) -> None:
         after = write.wanted if refused else self._stored.get(write.table, write.key)
         larger = max(item_size(write.before), item_size(after))
-        self._count(self._writes, "table", write_units(larger) * times)
+        table, units = self._stored.table(write.table), write_units(larger) * times
+        self._count(self._writes, "table", units)
+        self._add(self._written, (write.table, _value(write.key, table.partition)), units)
         if refused:
             return
-        for index in self._stored.table(write.table).indexes:
-            units = index_units(index.entry(write.before), index.entry(after), index.own_keys)
+        for index in table.indexes:
+            before, now = index.entry(write.before), index.entry(after)
+            units = index_units(before, now, index.own_keys)
             if units:
                 self._count(self._writes, index.name, units)
+                partition = _value(before or now or {}, index.partition)
+                self._add(self._written, (index.name, partition), units)
 
-    def _read_units(self, operation: str, params: Any, parsed: Any) -> float:
+    def _read_units(
+        self, operation: str, params: Any, parsed: Any
+    ) -> Iterator[tuple[Partition, float]]:
+        """The units of a read, by partition; a scan's under no partition."""
+        consistent = params.get("ConsistentRead", False)
         match operation:
             case "GetItem":
-                size = item_size(parsed.get("Item"))
-                return read_units(size, params.get("ConsistentRead", False))
+                table = params["TableName"]
+                partition = _value(params["Key"], self._stored.table(table).partition)
+                yield (table, partition), read_units(item_size(parsed.get("Item")), consistent)
             case "BatchGetItem":
-                return sum(
-                    self._batch_units(table, wanted, parsed)
-                    for table, wanted in params["RequestItems"].items()
-                )
+                for table, wanted in params["RequestItems"].items():
+                    yield from self._batch_units(table, wanted, parsed)
             case "Query" | "Scan":
                 size = sum(map(item_size, parsed["Items"]))
-                return read_units(size, params.get("ConsistentRead", False))
-        raise ValueError(f"the meter does not know what {operation} costs")
+                where = params.get("IndexName", params["TableName"])
+                yield (where, _queried(params)), read_units(size, consistent)
+            case _:
+                raise ValueError(f"the meter does not know what {operation} costs")
 
-    def _batch_units(self, table: str, wanted: Any, parsed: Any) -> float:
+    def _batch_units(
+        self, table: str, wanted: Any, parsed: Any
+    ) -> Iterator[tuple[Partition, float]]:
+        keys, partition = self._stored.table(table).keys, self._stored.table(table).partition
         consistent = wanted.get("ConsistentRead", False)
-        found = parsed["Responses"].get(table, ())
+        found = {
+            _text_of({key: item[key] for key in keys}): item
+            for item in parsed["Responses"].get(table, ())
+        }
         left = parsed["UnprocessedKeys"].get(table, {}).get("Keys", ())
-        missing = len(wanted["Keys"]) - len(found) - len(left)
-        units = sum(read_units(item_size(item), consistent) for item in found)
-        return units + missing * read_units(0, consistent)
+        for key in wanted["Keys"]:
+            if key not in left:
+                size = item_size(found.get(_text_of(key)))
+                yield (table, _value(key, partition)), read_units(size, consistent)
+
+    def _add(self, counter: defaultdict[Partition, float], to: Partition, units: float) -> None:
+        with self._lock:
+            counter[to] += units
 
     def _count(self, counter: defaultdict[Billed, float], what: str, units: float) -> None:
         with self._lock:
             counter[self._label, what] += units
+
+
+def _value(item: Mapping[str, Any], name: str) -> str:
+    """A key's value as text."""
+    ((kind, value),) = item[name].items()
+    return value.hex() if kind == "B" else str(value)
+
+
+def _text_of(key: Mapping[str, Any]) -> str:
+    return repr(sorted((name, _value(key, name)) for name in key))
+
+
+def _queried(params: Mapping[str, Any]) -> str:
+    found = _FIRST_OF_CONDITION.match(params.get("KeyConditionExpression", ""))
+    return _value(params["ExpressionAttributeValues"], found[2]) if found else ""
 
 
 def _body(message: Mapping[str, Any]) -> int:

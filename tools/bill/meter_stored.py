@@ -19,6 +19,7 @@ class Index:
     """
 
     name: str
+    partition: str  # the name of its partition key
     own_keys: frozenset[str]
     keys: frozenset[str]
     others: frozenset[str] | None
@@ -37,6 +38,7 @@ class Index:
 class Table:
     """The keys and indexes of a table."""
 
+    partition: str
     keys: frozenset[str]
     indexes: tuple[Index, ...]
 
@@ -85,10 +87,12 @@ def table_of(description: Any) -> Table:
     """A table from its description, or from the arguments that create it."""
     keys = _names(description["KeySchema"])
     return Table(
+        _partition(description["KeySchema"]),
         keys,
         tuple(
             Index(
                 index["IndexName"],
+                _partition(index["KeySchema"]),
                 _names(index["KeySchema"]),
                 _names(index["KeySchema"]) | keys,
                 _others(index["Projection"]),
@@ -96,6 +100,11 @@ def table_of(description: Any) -> Table:
             for index in description.get("GlobalSecondaryIndexes", ())
         ),
     )
+
+
+def _partition(schema: Any) -> str:
+    (name,) = (key["AttributeName"] for key in schema if key["KeyType"] == "HASH")
+    return str(name)
 
 
 def _names(schema: Any) -> frozenset[str]:

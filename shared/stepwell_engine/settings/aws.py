@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from stepwell_engine.limits import DUE_SHARDS, MAX_DUE_SHARDS
+
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -26,6 +28,11 @@ OPTIONAL: Final[Mapping[str, tuple[str, str]]] = {
     "STEPWELL_ALLOWED_NETWORKS": (
         "",
         "networks, separated by commas, that webhooks may reach although they are not public",
+    ),
+    "STEPWELL_DUE_SHARDS": (
+        str(DUE_SHARDS),
+        f"partitions of the index of what is due, 1 to {MAX_DUE_SHARDS}; "
+        "more at any time, never fewer",
     ),
 }
 
@@ -45,6 +52,7 @@ class AwsSettings:
     queue_prefix: str
     log_level: str = "INFO"
     allowed_networks: tuple[Network, ...] = ()
+    due_shards: int = DUE_SHARDS
 
 
 def read() -> AwsSettings:
@@ -63,11 +71,18 @@ def read() -> AwsSettings:
         queue_prefix=os.environ["STEPWELL_QUEUE_PREFIX"],
         log_level=level,
         allowed_networks=_networks(_optional("STEPWELL_ALLOWED_NETWORKS")),
+        due_shards=_shards(_optional("STEPWELL_DUE_SHARDS")),
     )
 
 
 def _optional(name: str) -> str:
     return os.environ.get(name) or OPTIONAL[name][0]
+
+
+def _shards(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_DUE_SHARDS:
+        raise BadEnvironment(f"STEPWELL_DUE_SHARDS: should be 1 to {MAX_DUE_SHARDS}")
+    return int(text)
 
 
 def _networks(text: str) -> tuple[Network, ...]:

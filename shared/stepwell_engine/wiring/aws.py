@@ -63,7 +63,7 @@ def aws(
     counters = Counters()
     database = DynamoDB(connect(session=clients.session), clock)
     stores = Stores(
-        runs=DynamoRuns(database, settings.runs_table),
+        runs=DynamoRuns(database, settings.runs_table, settings.due_shards),
         projects=DynamoProjects(database, settings.control_table),
         grants=DynamoGrants(database, settings.control_table),
         versions=DynamoVersions(database, settings.control_table),

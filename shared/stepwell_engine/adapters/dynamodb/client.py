@@ -41,24 +41,27 @@ BATCH: Final = 100  # keys of one BatchGetItem
 _LOST: Final = (HTTPClientError, ConnectionError, IncompleteReadError, ResponseParserError)
 _SERVER_ERROR: Final = 500
 _TOO_LARGE: Final = "has exceeded the maximum allowed size"  # no code of its own tells
-# Nothing was written, and the same call may succeed a moment later. The second line are reasons
-# for which a transaction was cancelled.
-_PASSING: Final = frozenset(
+# Nothing was written, and the same call may succeed a moment later. The last line of each are
+# reasons for which a transaction was cancelled.
+_THROTTLED: Final = frozenset(
     {
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
         "ThrottlingException",
-        "TransactionConflictException",
-        "TransactionInProgressException",
-        "ProvisionedThroughputExceeded",
-        "ThrottlingError",
-        "TransactionConflict",
+        *("ProvisionedThroughputExceeded", "ThrottlingError"),
     }
+)
+_PASSING: Final = _THROTTLED | frozenset(
+    {"TransactionConflictException", "TransactionInProgressException", "TransactionConflict"}
 )
 
 
 class TooLarge(StoreError):
     """An item would grow beyond what DynamoDB keeps in one: 400 KB."""
+
+
+class Throttled(Unavailable):
+    """Nothing was written: a partition, a table or an account has too much to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,7 @@ class DynamoDB:
     ) -> None:
         """`jitter` draws from 0 to 1: which part of the longest pause is taken."""
         self._client = client
-        self._clock = clock
+        self.clock = clock
         self._jitter = jitter
 
     def get(
@@ -135,13 +138,22 @@ class DynamoDB:
         answer = self._call(self._client.query, TableName=table, **arguments)
         return answer["Items"], answer.get("LastEvaluatedKey")
 
-    def put(self, table: str, item: Item, condition: str | None = None) -> Rejected | None:
-        """Put an item; Rejected if the condition does not hold."""
+    def put(
+        self, table: str, item: Item, condition: str | None = None, *, patient: bool = True
+    ) -> Rejected | None:
+        """Put an item; Rejected if the condition does not hold.
+
+        Throttled, at once, if not `patient`: who calls has another way.
+        """
         if condition is None:
             self._call(self._client.put_item, TableName=table, Item=item)
             return None
         answer = self._write(
-            self._client.put_item, TableName=table, Item=item, ConditionExpression=condition
+            self._client.put_item,
+            patient,
+            TableName=table,
+            Item=item,
+            ConditionExpression=condition,
         )
         return answer if isinstance(answer, Rejected) else None
 
@@ -166,11 +178,14 @@ class DynamoDB:
         after: Item = answer["Attributes"]
         return after
 
-    def transact(self, token: str, items: Sequence[Item]) -> Sequence[Rejected | None]:
+    def transact(
+        self, token: str, items: Sequence[Item], *, patient: bool = True
+    ) -> Sequence[Rejected | None]:
         """Write all of `items`, or none.
 
         Empty if they were written; else which of them were rejected, in their order. `token` (at
         most 36 characters) is the same in every try, and no other transaction's. TooLarge.
+        Throttled, at once, if not `patient`.
         """
         pauses = self.pauses("TransactWriteItems")
         while True:
@@ -185,22 +200,29 @@ class DynamoDB:
                     return [_rejected(reason) for reason in reasons]
                 if any(_TOO_LARGE in reason.get("Message", "") for reason in reasons):
                     raise TooLarge(str(reasons)) from error
-                passing = codes <= _PASSING if codes else _code(error) in _PASSING
-                if not passing:
+                codes = codes or {_code(error)}
+                if not codes <= _PASSING:
                     raise _translated(error) from error
+                if codes & _THROTTLED and not patient:
+                    raise Throttled(f"DynamoDB throttles: {error}") from error
                 next(pauses)
             else:
                 return ()
 
-    def _write(self, operation: Callable[..., Any], **arguments: Any) -> Any:
+    def _write(self, operation: Callable[..., Any], patient: bool = True, **arguments: Any) -> Any:
         """The answer of a conditional write, or Rejected."""
+        arguments["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
         try:
-            return self._call(operation, ReturnValuesOnConditionCheckFailure="ALL_OLD", **arguments)
+            return self._call(operation, patient=patient, **arguments)
         except _ConditionFailed as refused:
             return Rejected(refused.item)
 
     def _call(
-        self, operation: Callable[..., Any], ends: float | None = None, **arguments: Any
+        self,
+        operation: Callable[..., Any],
+        ends: float | None = None,
+        patient: bool = True,
+        **arguments: Any,
     ) -> Any:
         """The answer of a call that is made again while it meets conflicts or throttling."""
         pauses = self.pauses(operation.__name__)
@@ -210,6 +232,8 @@ class DynamoDB:
             except ClientError as error:
                 if _code(error) not in _PASSING:
                     raise _translated(error) from error
+                if _code(error) in _THROTTLED and not patient:
+                    raise Throttled(f"DynamoDB throttles: {error}") from error
             next(pauses)
 
     def _send(self, operation: Callable[..., Any], **arguments: Any) -> Any:
@@ -220,15 +244,15 @@ class DynamoDB:
 
     def pauses(self, what: str) -> Iterator[None]:
         """Pause at every `next`; Unavailable when there was no success for PATIENCE."""
-        ends = self._clock.now() + PATIENCE
+        ends = self.clock.now() + PATIENCE
         longest = FIRST_PAUSE
         while True:
             pause = max(1, round(longest * self._jitter()))
-            if self._clock.now() + pause > ends:
+            if self.clock.now() + pause > ends:
                 raise Unavailable(
                     f"DynamoDB refused {what} for {PATIENCE} ms: throttling or conflicts"
                 )
-            self._clock.sleep(pause)
+            self.clock.sleep(pause)
             yield
             longest = min(longest * 2, LONGEST_PAUSE)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item
-from stepwell_engine.adapters.dynamodb.heads import key_of, readable
+from stepwell_engine.adapters.dynamodb.heads import key_of, project_of, readable
 from stepwell_engine.adapters.dynamodb.models import DueRuns, HeadItem
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.core.values.units import EpochMs, RunId
@@ -84,6 +84,6 @@ class DueIndex:
 
 
 def _due(item: Item) -> Due:
-    project, _, _ = item[_OWNER]["S"].rpartition("#")
+    project = project_of(item[_OWNER]["S"])
     run_id = HeadItem.run_id.deserialize(item[_RUN_ID]["B"])
     return Due(about_run(run_id, project), int(item[_WAKE_AT]["N"]))

@@ -22,8 +22,13 @@ def key_of(run_id: RunId, kind: str = HEAD) -> dict[str, Any]:
 
 
 def owner_of(project: ProjectRef, workflow: WorkflowName) -> str:
-    """The partition of a workflow's runs in the index."""
+    """The partition of a workflow's runs in the index, but for busy moments."""
     return f"{project}#{workflow}"
+
+
+def project_of(owner: str) -> ProjectRef:
+    """The project of an item's owner, with or without a lane."""
+    return owner.partition("#")[0]
 
 
 def shard_of(run_id: RunId, shards: int) -> int:
@@ -31,11 +36,11 @@ def shard_of(run_id: RunId, shards: int) -> int:
     return zlib.crc32(run_id.encode()) % shards
 
 
-def to_item(head: Head, shards: int) -> dict[str, Any]:
-    """The item of a new head."""
+def to_item(head: Head, shards: int, lane: str | None = None) -> dict[str, Any]:
+    """The item of a new head; `lane`: where it is listed in a busy moment."""
     item = HeadItem(
         run_id=head.run_id,
-        owner=owner_of(head.project, head.workflow),
+        owner=owner_of(head.project, head.workflow) if lane is None else lane,
         shard=shard_of(head.run_id, shards),
         wake_at=head.wake_at,
         version=head.version,
@@ -70,7 +75,7 @@ def from_item(stored: Item) -> Head:
     if found > RUN_FORMAT:
         raise NewerFormat(f"run {run_id}", found, RUN_FORMAT)
     item = HeadItem.from_raw_data(dict(stored))
-    project, _, workflow = item.owner.rpartition("#")
+    project, workflow = item.owner.split("#")[:2]
     return Head(
         run_id=run_id,
         project=project,

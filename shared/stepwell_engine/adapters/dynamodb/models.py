@@ -19,6 +19,7 @@ from stepwell_engine.core.run.status import Status
 HEAD: Final = "h"  # the sort key of a head; no blob is called so
 KEY: Final = "k"  # the sort key of an idempotency key
 DELIVERY: Final = "s#"  # before the key of a delivery, in its sort key
+LANE_FORMAT: Final = 2  # of runs that stand in lanes: older versions know none
 EXPIRES: Final = "t"  # the attribute of both tables that holds a TTL, in seconds
 
 _CODES: Final = {
@@ -141,7 +142,7 @@ class InboxAttribute(Attribute[Mapping[str, InboxMessage]]):
 
 
 class RunsOfWorkflow(GlobalSecondaryIndex[Any]):  # type: ignore[no-untyped-call]  # PynamoDB's
-    """The runs of a workflow, by id. Written once, when a run is created."""
+    """The runs of a workflow, by id (see run_list). Written once, when a run is created."""
 
     class Meta:
         """Keys only: a list reads the heads themselves."""
@@ -176,7 +177,8 @@ class HeadItem(Model):
 
     run_id = RunIdAttribute(hash_key=True, attr_name="r")
     kind = UnicodeAttribute(range_key=True, attr_name="k", default=HEAD)
-    owner = UnicodeAttribute(attr_name="g")  # project#workflow; neither contains a #
+    # project#workflow, or project#workflow#lane; no name contains a #
+    owner = UnicodeAttribute(attr_name="g")
     shard = IntegerAttribute(attr_name="d")
     wake_at = IntegerAttribute(attr_name="w", null=True)
     version = IntegerAttribute(attr_name="v")
@@ -203,6 +205,24 @@ class HeadItem(Model):
 
     runs_of_workflow = RunsOfWorkflow()
     due_runs = DueRuns()
+
+
+class ListMark(Model):
+    """For a busy moment of a workflow: some of its runs are in lanes (see run_list).
+
+    Its id is the highest of that moment. A version that knows no lanes leaves it out, by its
+    format.
+    """
+
+    class Meta:
+        """In partitions of their own."""
+
+        table_name = "runs"
+
+    run_id = RunIdAttribute(hash_key=True, attr_name="r")
+    kind = UnicodeAttribute(range_key=True, attr_name="k")
+    owner = UnicodeAttribute(attr_name="g")
+    format = IntegerAttribute(attr_name="f", default=LANE_FORMAT)
 
 
 class BlobItem(Model):

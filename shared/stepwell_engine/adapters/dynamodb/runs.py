@@ -2,10 +2,12 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Any, Final
 
 from stepwell_engine.adapters.dynamodb.blobs import Blobs
-from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item
+from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item, Throttled
 from stepwell_engine.adapters.dynamodb.due import DueIndex
 from stepwell_engine.adapters.dynamodb.heads import (
     KIND,
@@ -17,27 +19,29 @@ from stepwell_engine.adapters.dynamodb.heads import (
     to_item,
 )
 from stepwell_engine.adapters.dynamodb.inbox import Inboxes
-from stepwell_engine.adapters.dynamodb.models import KEY, HeadItem, KeyItem, RunsOfWorkflow
+from stepwell_engine.adapters.dynamodb.models import KEY, LANE_FORMAT, KeyItem
+from stepwell_engine.adapters.dynamodb.run_list import RunList, has_time, lane_of
 from stepwell_engine.adapters.dynamodb.writes import TURNS, HeadWrites
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
 from stepwell_engine.errors import Unavailable
+from stepwell_engine.limits import DUE_SHARDS
 from stepwell_engine.ports import Commit, Delivered, Done, Due, Refused, Written
-
-SHARDS: Final = 16  # of the due index
 
 _HOLDER: Final = KeyItem.holder.attr_name
 _IS_NEW: Final = f"attribute_not_exists({RUN_ID})"
-_OF_OWNER: Final = f"{HeadItem.owner.attr_name} = :owner"
 
 
 class DynamoRuns:
     """The Runs port on a table of runs (see models)."""
 
-    def __init__(self, database: DynamoDB, table: str, shards: int = SHARDS) -> None:
-        """`shards` may be raised while there are runs, never lowered: a run keeps its shard."""
+    def __init__(self, database: DynamoDB, table: str, shards: int = DUE_SHARDS) -> None:
+        """`shards` of the due index may be raised while there are runs, never lowered.
+
+        A run keeps its shard, and only the shards up to that number are read.
+        """
         self._database = database
         self._table = table
         self._shards = shards
@@ -45,15 +49,29 @@ class DynamoRuns:
         self._writes = HeadWrites(database, table)
         self._inboxes = Inboxes(database, table, self._blobs)
         self._due = DueIndex(database, table, shards)
+        self._list = RunList(database, table)
 
     def create(self, head: Head, blobs: Sequence[Blob] = ()) -> Written:
         """Put a new run and its idempotency key; Refused with the run in its way."""
         for blob in blobs:
             self._blobs.put_if_absent(head.run_id, blob)
-        item = to_item(head, self._shards)
+        if self._list.is_busy(head):
+            return self._create(head, lane_of(head))
+        try:
+            return self._create(head, None)
+        except Throttled:
+            self._list.widen(head)
+            return self._create(head, lane_of(head))
+
+    def _create(self, head: Head, lane: str | None) -> Written:
+        """Throttled if there are lanes, and none is given."""
+        patient = lane is not None or not has_time(head.run_id)
+        if lane is not None:
+            head = replace(head, format=max(head.format, LANE_FORMAT))
+        item = to_item(head, self._shards, lane)
         if head.idempotency_key is not None:
-            return self._create_with_key(head, item, head.idempotency_key)
-        rejected = self._database.put(self._table, item, _IS_NEW)
+            return self._create_with_key(head, item, head.idempotency_key, patient)
+        rejected = self._database.put(self._table, item, _IS_NEW, patient=patient)
         if rejected is None:
             return Done(head)
         return Refused(None if rejected.item is None else from_item(rejected.item))
@@ -129,26 +147,13 @@ class DynamoRuns:
 
         Read from an index, so that a run may show up a moment late.
         """
-        condition, values = _OF_OWNER, {":owner": {"S": owner_of(project, workflow)}}
-        if before is not None:
-            condition = f"{condition} AND {RUN_ID} < :before"
-            values[":before"] = key_of(before)[RUN_ID]
+        keys = self._list.keys(owner_of(project, workflow), before, limit)
         found: list[Head] = []
-        start: dict[str, Item] = {}
         while len(found) < limit:
-            items, following = self._database.query(
-                self._table,
-                IndexName=RunsOfWorkflow.Meta.index_name,
-                KeyConditionExpression=condition,
-                ExpressionAttributeValues=values,
-                ScanIndexForward=False,
-                Limit=limit,
-                **start,
-            )
-            found += [head for head in self._heads(items) if status in (None, head.status)]
-            if following is None:
+            some = list(islice(keys, limit))
+            found += [head for head in self._heads(some) if status in (None, head.status)]
+            if len(some) < limit:
                 break
-            start = {"ExclusiveStartKey": following}
         return found[:limit]
 
     def blob(self, run_id: RunId, name: str) -> bytes | None:
@@ -159,13 +164,14 @@ class DynamoRuns:
         """The data of those that exist."""
         return self._blobs.get(run_id, names)
 
-    def _create_with_key(self, head: Head, item: Item, key: str) -> Written:
+    def _create_with_key(self, head: Head, item: Item, key: str, patient: bool) -> Written:
         owned = KeyItem(key=_key(head.project, head.workflow, key), holder=head.run_id).serialize()
         condition: str = _IS_NEW
         values: dict[str, Any] = {}
         for _ in range(TURNS):
             writes = [self._put(item, _IS_NEW, {}), self._put(owned, condition, values)]
-            rejected = self._database.transact(str(uuid.uuid4()), writes)
+            token = str(uuid.uuid4())
+            rejected = self._database.transact(token, writes, patient=patient)
             if not rejected:
                 return Done(head)
             of_head, of_key = rejected
