@@ -4,9 +4,8 @@ A mutation replaces a condition or a transition of the memory adapter, a method 
 a function of the core; it lists the properties of which one is then violated.
 """
 
-import json
 from collections.abc import Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 from typing import Any
 
 from stepwell_engine.core.declared import actions, waits
@@ -17,13 +16,8 @@ from stepwell_engine.core.run.attempt import Attempt, Succeeded
 from stepwell_engine.core.run.decision import Decision, StartAttempts
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
-from stepwell_engine.core.run.journal import Journal, PageRef
-from stepwell_engine.core.run.journal_codec import (
-    JournalCodec,
-    Packed,
-    decode_index,
-    index_pages,
-)
+from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.journal_codec import JournalCodec
 from stepwell_engine.core.run.keys import UNNAMED
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
@@ -36,6 +30,7 @@ from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.leased_run import LeasedRun
 from tests.sim.mutation import Mutation, advance, leased_run, patch, store
 from tests.sim.mutations_branches import BRANCHES
+from tests.sim.mutations_stored import STORED
 from tests.sim.ports import SimRuns, Store
 from tests.sim.runner import SimStepRunner
 from tests.sim.world import Engine
@@ -296,26 +291,6 @@ def _expires_blindly(*args: Any) -> Decision:
     return replace(deciding.decide(*args), absent=False)
 
 
-def _pack_without_token(codec: JournalCodec, journal: Journal, token: str, write: int) -> Packed:
-    return _PACK(codec, journal, "", write)
-
-
-def _drops_a_page(pages: Sequence[PageRef], token: str, write: int) -> Any:
-    left, index = _INDEX_PAGES(pages, token, write)
-    kept = [(blob, list(map(astuple, decode_index(blob.data)[1:]))) for blob in index]
-    return left, tuple(replace(blob, data=json.dumps(refs).encode()) for blob, refs in kept)
-
-
-def _named(name: str) -> property:
-    """A name for index pages; other pages keep theirs."""
-    return property(lambda page: name.format(page) if page.level else _NAME_OF_PAGE(page))
-
-
-_INDEX = "stepwell_engine.core.run.journal_codec.index_pages"
-_PAGE_NAME = "stepwell_engine.core.run.journal.PageRef.blob"
-_INDEX_PAGES = index_pages
-_NAME_OF_PAGE = PageRef.blob.fget  # type: ignore[attr-defined]
-_PACK = JournalCodec.pack
 _ATTEMPT = actions.attempt_all
 _WAIT = waits.wait_for_signal
 _DECIDE = "stepwell_engine.core.declared.decide."
@@ -372,22 +347,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         _expires_blindly,
         6,
     ),
-    patch(
-        "payload key without the token",
-        "stepwell_engine.core.run.journal_codec.JournalCodec.pack",
-        _pack_without_token,
-        1,
-    ),
-    patch(
-        "page named after the commit alone",
-        "stepwell_engine.core.run.head.Head.writes",
-        property(lambda head: head.commit_seq),
-        1,
-    ),
-    patch("a page is left out of its index", _INDEX, _drops_a_page, 1),
-    patch("references to pages stay in the head", _INDEX, lambda pages, *_: (tuple(pages), ()), 14),
-    patch("index page named without the token", _PAGE_NAME, _named("i.{0.write}.{0.level}"), 1),
-    patch("index page named without the write", _PAGE_NAME, _named("i.{0.token}.{0.level}"), 1),
-    patch("index page named without the level", _PAGE_NAME, _named("i.{0.token}.{0.write}"), 1),
+    *STORED,
     *BRANCHES,
 )

@@ -10,6 +10,7 @@ from tests.sim.scheduler import Violation
 
 _PAGE_ABOVE = (0, 0, 150, 350)
 _PAGES_OF_INDEX = (2, 2, 3)
+_HISTORY_ATTEMPTS = (1, 2, 8)
 
 
 def draw_limits(seed: int) -> Mapping[str, int]:
@@ -20,6 +21,7 @@ def draw_limits(seed: int) -> Mapping[str, int]:
     return {
         "PAGE_ABOVE": own.choice(_PAGE_ABOVE),
         "PAGES_OF_INDEX": own.choice(_PAGES_OF_INDEX),
+        "HISTORY_ATTEMPTS": own.choice(_HISTORY_ATTEMPTS),
     }
 
 

@@ -66,6 +66,8 @@ def count(ledger: Ledger, seen: Counter[str]) -> None:
     )
     for record in ledger.records.values():
         compensates = ledger.compensates(record.key)
+        seen["attempt of a history"] += len(record.history)
+        seen["history that lacks attempts"] += 0 < len(record.history) < record.attempt
         kind = "compensation" if compensates else ledger.definition.by_key[record.key].kind
         seen[f"{kind} {record.status}"] += 1
         seen[f"code {record.code}"] += 1
@@ -89,7 +91,7 @@ PATHS = (
         "consumed signal",
     ),
     "attempt that came too late to begin",
-    "execution that was not recorded",
+    *("execution that was not recorded", "attempt of a history", "history that lacks attempts"),
     *("second child of a step", "child given up", "cascade"),
     *("compensation stuck", "compensation complete", "compensation stopped by a cancel"),
 )

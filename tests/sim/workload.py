@@ -98,12 +98,17 @@ class Catalog:
     """The definitions of a seed, as the service asks for them."""
 
     def __init__(
-        self, slots: Sequence[Slot], elapsed: Callable[[], int], down: Callable[[], bool]
+        self,
+        slots: Sequence[Slot],
+        elapsed: Callable[[], int],
+        down: Callable[[], bool],
+        program: type[DeclaredProgram],
     ) -> None:
         """`elapsed`: ms since the beginning. `down`: whether a call is not answered."""
         self._slots = {slot.workflow: slot for slot in slots}
         self._elapsed = elapsed
         self._down = down
+        self._program = program
 
     def enabled(self, project: str, workflow: str) -> int:
         """Every workflow that exists has one version."""
@@ -125,7 +130,7 @@ class Catalog:
             raise KeyError(f"{project} {workflow} {version}")
         if slot.broken:
             raise ValueError("a step without a key")
-        return DeclaredProgram(slot.definition)
+        return self._program(slot.definition)
 
     def unreadable(self, project: str, workflow: str, version: int) -> DeclaredProgram:
         """No steps."""

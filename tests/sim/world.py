@@ -28,6 +28,7 @@ from tests.sim.checks import Checks
 from tests.sim.coverage import Coverage
 from tests.sim.definitions import ACTIONS
 from tests.sim.faults import Faults, draw_profile
+from tests.sim.history import check_histories, draw_program
 from tests.sim.ledger import SKEW
 from tests.sim.lookups import Lookups
 from tests.sim.ports import Links, SimDispatcher, SimRuns, Store
@@ -154,6 +155,7 @@ class World:
         self._callers = Callers(self._links, self._slots, answers, self._call)
         self._hints = MemoryDispatcher(TrueClock(self.scheduler))
         self._limits = draw_limits(seed)
+        self._program = draw_program(seed)
         self._own = Random(f"catalog {seed}")
         self._silence = self._own.choice((0.0, 0.0, 0.5))  # how often the catalog does not answer
         self._hosts = self._build(engine)
@@ -161,7 +163,12 @@ class World:
 
     def _build(self, engine: Engine) -> list[Host]:
         runs = engine.runs(self._links)
-        catalog = Catalog(self._slots, lambda: self.scheduler.now - EPOCH, self._catalog_is_down)
+        catalog = Catalog(
+            self._slots,
+            lambda: self.scheduler.now - EPOCH,
+            self._catalog_is_down,
+            self._program,
+        )
         dispatcher = SimDispatcher(self._links, self._hints, self._hint_arrives)
         lookups, serials = Lookups(self._seed, self._faults), count(1)
         task_groups, ids = SimTaskGroups(self._links), CountedIds()
@@ -191,6 +198,8 @@ class World:
             for log in (advances.log, controls.log, leased_runs.log):
                 stack.enter_context(patch.object(log, "disabled", True))
             self.scheduler.run(_MOST_EVENTS)
+            for ledger in self.checks.ledgers.values():
+                check_histories(ledger, self._program)
         check_rest(self.checks, self._links.store, TrueClock(self.scheduler))
 
     def _catalog_is_down(self) -> bool:
