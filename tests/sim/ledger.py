@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from stepwell_engine import limits
 from stepwell_engine.core.declared.definition import Definition, Kind, Step
 from stepwell_engine.core.declared.kinds import ACTION_KINDS
 from stepwell_engine.core.declared.progress import Progress
@@ -262,6 +263,8 @@ def record_pages(ledger: Ledger, pages: Iterable[PageRef], read: Read) -> Iterat
         below = decode_index(refer(ledger, page.blob, read))
         if sum(one.count for one in below) != page.count:
             raise Violation(1, f"page {page.blob} is for {page.count} steps, {below} for others")
+        if len(below) < limits.PAGES_OF_INDEX:
+            raise Violation(14, f"page {page.blob} is written for {below} alone")
         if any(one.level != page.level - 1 for one in below):
             raise Violation(1, f"page {page.blob} of level {page.level} refers to {below}")
         yield from record_pages(ledger, below, read)

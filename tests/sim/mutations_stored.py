@@ -6,6 +6,7 @@ from dataclasses import astuple, replace
 from typing import Any
 
 from stepwell_engine.core.run.attempt_history import history_cells
+from stepwell_engine.core.run.head import Blob
 from stepwell_engine.core.run.journal import Journal, PageRef
 from stepwell_engine.core.run.journal_codec import JournalCodec, Packed, decode_index, index_pages
 from tests.sim.mutation import Mutation, patch
@@ -19,6 +20,15 @@ def _drops_a_page(pages: Sequence[PageRef], token: str, write: int) -> Any:
     left, index = _INDEX_PAGES(pages, token, write)
     kept = [(blob, list(map(astuple, decode_index(blob.data)[1:]))) for blob in index]
     return left, tuple(replace(blob, data=json.dumps(refs).encode()) for blob, refs in kept)
+
+
+def _indexes_at_once(pages: Sequence[PageRef], token: str, write: int) -> Any:
+    """Every page has an index page of its own."""
+    *older, page = pages
+    index = PageRef(token, write, page.count, 1)
+    blob = Blob(index.blob, json.dumps([astuple(page)]).encode())
+    left, more = _INDEX_PAGES((*older, index), token, write)
+    return left, (blob, *more)
 
 
 def _named(name: str) -> property:
@@ -47,6 +57,7 @@ STORED: tuple[Mutation, ...] = (
         1,
     ),
     patch("a page is left out of its index", _INDEX, _drops_a_page, 1),
+    patch("every page has an index page", _INDEX, _indexes_at_once, 14),
     patch("references to pages stay in the head", _INDEX, lambda pages, *_: (tuple(pages), ()), 14),
     patch("index page named without the token", _PAGE_NAME, _named("i.{0.write}.{0.level}"), 1),
     patch("index page named without the write", _PAGE_NAME, _named("i.{0.token}.{0.level}"), 1),

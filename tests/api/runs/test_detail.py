@@ -1,6 +1,7 @@
 """Reading a run, and waiting for it, over the API."""
 
 import json
+from random import Random
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from stepwell_engine import limits
 from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome, Succeeded
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.errors import NewerFormat
+from stepwell_engine.service.runs.run_reader import journal_of
 from tests.api.home import NAP, RUNS, Home, refused, sql
 from tests.service.world import START
 
@@ -267,11 +269,16 @@ def test_large_outputs_make_the_pages_of_steps_shorter(home: Home) -> None:
 def test_steps_on_pages_are_shown_in_definition_order(home: Home) -> None:
     steps = [sql(f"k{at}") for at in range(limits.MAX_STEPS)]
     home.publish("orders", *steps)
+    dice = Random(0)
     home.outcomes = [
-        Succeeded(json.dumps({"at": at, "pad": "x" * 90}).encode()) for at in range(200)
+        Succeeded(json.dumps({"at": at, "pad": dice.randbytes(45).hex()}).encode())
+        for at in range(200)
     ]
     run_id = home.start()
     home.turn(run_id)
+    head = home.runs.get(run_id)
+    assert head is not None
+    assert max(page.level for page in journal_of(head).pages) == 1  # an index page
     shown = home.show(run_id)
     assert [one["output"]["at"] for one in shown["steps"]] == list(range(200))
     assert shown["output"]["at"] == 199
