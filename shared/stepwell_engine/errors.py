@@ -9,6 +9,7 @@ StepwellError
 │   └── TooLong           a name or a secret is longer than this installation can keep
 └── StoreError
     ├── Unavailable       the store did not answer: the call may or may not have happened
+    ├── Unstorable        what was to be written can never be, however often it is tried
     └── NewerFormat       the document was written by a newer version of the engine
 """
 
@@ -80,11 +81,22 @@ class TooLong(PortRefusal):
 
 
 class StoreError(StepwellError):
-    """Base of what a store raises."""
+    """Base of what a store raises: it refuses, for want of room or permission.
+
+    `reason` says why in a few words for anybody who asks: without names of files or tables.
+    """
+
+    def __init__(self, message: str, reason: str | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason or message
 
 
 class Unavailable(StoreError):
     """The store did not answer. The call may have happened, may happen later, or not at all."""
+
+
+class Unstorable(StoreError):
+    """What was to be written can never be stored: it is too large, or no value of the store's."""
 
 
 class NewerFormat(StoreError):

@@ -10,7 +10,7 @@ from botocore.exceptions import (  # type: ignore[import-untyped]
     ReadTimeoutError,
 )
 
-from stepwell_engine.limits import CLOCK_MARGIN, LEASE, MAX_LOST_LEASES
+from stepwell_engine.limits import CLOCK_MARGIN, LEASE
 from tests.aws.installation import HINTS, waiting
 from tests.scenarios.aws import AwsHome
 
@@ -116,27 +116,28 @@ def test_a_start_on_a_silent_store_is_a_503(home: AwsHome, database: Database) -
     assert (answer.status, answer.body["code"]) == (503, "unavailable")
 
 
-def test_a_run_that_no_item_has_room_for_ends_after_some_workers(
+def test_an_outcome_that_no_item_has_room_for_fails_the_step_once(
     home: AwsHome, database: Database
 ) -> None:
     run_id = home.start("order")
-    for turn in range(MAX_LOST_LEASES):
-        # The claim succeeds (of a lost lease at its second look), the outcome finds no room.
-        claim = [None] * (2 if turn else 1)
-        refused = refusal("ValidationException", TOO_LARGE)
-        database.script["update_item"] = [*claim, refused]
-        message, *_ = home._receive()
-        home.home.counters.take()
-        assert home.execute([message]) == []
-        assert home.home.counters.take()["RunsFailed"] == 1
-        waiting(HINTS).clear()
-        database.script.clear()
-        home.clock.at += LEASE + CLOCK_MARGIN + 1
-        home.tick()
-    home.drain()
+    database.script["update_item"] = [None, refusal("ValidationException", TOO_LARGE)]
+    assert execute(home) == []
     run = home.run("order", run_id)
-    assert (run["status"], run["steps"][0]["code"]) == ("failed", "worker_lost")
-    assert len(home.messages("emails")) == MAX_LOST_LEASES
+    assert (run["status"], run["steps"][0]["code"]) == ("failed", "output_too_large")
+    assert run["steps"][0]["error"].startswith("the outcome cannot be stored: ")
+    assert len(home.messages("emails")) == 1
+
+
+@pytest.mark.parametrize("code", ["ThrottlingException", "AccessDeniedException"])
+def test_an_outcome_in_hand_waits_for_a_store_that_refuses_for_long(
+    home: AwsHome, database: Database, code: str
+) -> None:
+    run_id = home.start("order")
+    database.script["update_item"] = [None, *[refusal(code)] * 40]
+    assert execute(home) == []
+    run = home.run("order", run_id)
+    assert (run["status"], run["steps"][0]["attempt"]) == ("succeeded", 1)
+    assert len(home.messages("emails")) == 1
 
 
 # --- the versions ------------------------------------------------------------------------------

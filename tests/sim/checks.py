@@ -31,6 +31,8 @@ from tests.sim.sizes import check_size
 from tests.sim.workload import Slot
 
 PROMPT = 2_000  # in a calm world nothing that is ready waits longer, in ms
+AFTER_A_REFUSAL = 90_000  # the next tick finds what a caller could not hint, in ms
+RETURN = 5_000  # a worker notices so soon that the store answers again, in ms
 _PARKED = {
     Kind.SLEEP: (Status.SLEEPING,),
     Kind.WAIT_FOR_SIGNAL: (Status.WAITING,),
@@ -50,6 +52,7 @@ class Checks:
         self.ledgers: dict[str, Ledger] = {}
         self.families = Families(self.ledgers, clock)
         self.last_fault = 0
+        self.last_refusal = 0  # of a store that refuses everything for a while
         self._slots = {slot.workflow: slot for slot in slots}
         self._clock = clock
         self._read = read
@@ -76,8 +79,8 @@ class Checks:
             self._refer(ledger, "input")
         self._rests(ledger, new)
 
-    def claimed(self, old: Head, new: Head) -> None:
-        """A worker took the lease."""
+    def claimed(self, old: Head, new: Head, before: str) -> None:
+        """A worker took the lease; `before` is the token that it had until now, if any."""
         ledger = self.ledgers[new.run_id]
         now = self._clock()
         if not old.live:
@@ -91,6 +94,7 @@ class Checks:
             ledger.losses += 1
         else:
             self.prompt(ledger.ready_since, "a claim")
+        ledger.bring_back(before, new.lease_token or "")
         ledger.moved_at = ledger.settled_at = ledger.looked_at = now
         self._rests(ledger, new)
 
@@ -198,7 +202,7 @@ class Checks:
     def prompt(self, since: int, what: str) -> None:
         """In a calm world nothing waits for long that could happen since a time."""
         late = self._clock() - since
-        if self._calm and late > PROMPT:
+        if self._calm and late > PROMPT and since > self.last_refusal + AFTER_A_REFUSAL:
             raise Violation(3, f"{what} comes {late} ms late")
 
     def _refer(self, ledger: Ledger, name: str) -> None:
@@ -211,9 +215,11 @@ class Checks:
     def _lose(self, ledger: Ledger, token: str) -> None:
         if any(not one.over for one in ledger.unrecorded):
             raise Violation(4, f"the lease of {token} was taken in the middle of its attempt")
-        if self._calm:
+        ended = ledger.head.lease_expires_at
+        if self._calm and not ended - RETURN < self.last_refusal:
             raise Violation(4, f"the lease of {token} was lost in a calm world")
         ledger.lost.add(token)
+        ledger.stranded += [one for one in ledger.unrecorded if one.token == token]
         ledger.unrecorded = [one for one in ledger.unrecorded if one.token != token]
 
     def _journal(
@@ -387,7 +393,7 @@ class Checks:
         """A worker has waited for its task group, and takes what has completed."""
         ledger = self.ledgers[run_id]
         ledger.looked_at = self._clock()
-        for one in ledger.unrecorded:
+        for one in (*ledger.unrecorded, *ledger.stranded):
             if one.token == token and one.completed:
                 ledger.take(one)
 

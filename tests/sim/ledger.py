@@ -53,7 +53,8 @@ class Ledger:
     """A run as the simulator knows it. Times are true times.
 
     `records` are all finished steps, those on pages included; `referred` the blobs that the head
-    has come to refer to; `unrecorded` the executions that may still be recorded; `deferred` the
+    has come to refer to; `unrecorded` the executions that may still be recorded, `stranded` those
+    whose lease others took, but whose worker may come back with the outcome; `deferred` the
     last deferred one of each step; `lost` the leases that others took or closed; `losses` how many
     in a row; `accepted` when each message came first; `children` every run that a step of it has
     waited for, with the step and its attempt. `moved_at` is when a worker last wrote, `settled_at`
@@ -75,6 +76,7 @@ class Ledger:
     executions: list[Execution] = field(default_factory=list)
     unrecorded: list[Execution] = field(default_factory=list)
     attempts: set[tuple[str, StepKey, int]] = field(default_factory=set)
+    stranded: list[Execution] = field(default_factory=list)
     deferred: dict[StepKey, Execution] = field(default_factory=dict)
     consumed: set[str] = field(default_factory=set)
     accepted: dict[str, int] = field(default_factory=dict)
@@ -150,6 +152,18 @@ class Ledger:
             self.unrecorded = [one for one in self.unrecorded if one is not execution]
             self.attempts.discard((execution.token, execution.key, execution.attempt))
             self.deferred[execution.key] = execution
+
+    def bring_back(self, before: str, token: str) -> None:
+        """A worker whose lease `before` was taken has a new one, and what it has in hand."""
+        for one in [one for one in self.stranded if one.token == before and one.seen]:
+            self.stranded.remove(one)
+            opened = self.journal.opened(one.key)
+            awaited = one.key in due_actions(self) and one.attempt == 1 + (
+                opened.attempt if opened else 0
+            )
+            if awaited and not one.recorded:
+                one.token = token
+                self.unrecorded.append(one)
 
     def in_hand(self, token: str) -> InHand:
         """What the holder of a lease has in hand now."""

@@ -21,9 +21,11 @@ from tests.sim.checks import Checks
 from tests.sim.coverage import ANY, Coverage, When
 from tests.sim.faults import Fate, Faults
 from tests.sim.ledger import InHand
-from tests.sim.scheduler import Scheduler
+from tests.sim.outages import Outages
+from tests.sim.scheduler import Actor, Scheduler, Violation
 
 T = TypeVar("T")
+NOT_THE_STORES = frozenset({"sleep", "hint"})
 # Between a runner's last look at its deadline and the effect, in ms: what the margin of R4 covers
 # beside the skew of two clocks. Before that look a worker may stand still for any time.
 LONGEST_PAUSE = 950
@@ -62,6 +64,7 @@ class Links:
     coverage: Coverage
     store: Store
     reacts: Callable[[str, str], None]  # called with what happened, and to which run
+    outages: Outages
 
     def latency(self) -> int:
         """How long one way takes, in ms."""
@@ -100,6 +103,11 @@ class Links:
         kind = self.kind()
         fate = self.faults.fate(name, kind)
         scheduler.pause(self.latency())
+        if name not in NOT_THE_STORES and self.outages.refuse(scheduler.now):
+            scheduler.note(name, run_id, "is refused")
+            self.fault()
+            self.checks.last_refusal = scheduler.now
+            raise Unavailable("the store refuses", "an outage")
         if fate is None:
             result = apply()
             scheduler.pause(self.latency())
@@ -138,6 +146,7 @@ class SimRuns:
         self._store = links.store
         self._checks = links.checks
         self._stale: list[Due] = []
+        self._holders: dict[str, Actor] = {}
 
     def create(self, head: Head, blobs: Sequence[Blob] = ()) -> Written:
         """Blobs, then the head with its key."""
@@ -171,17 +180,29 @@ class SimRuns:
     def claim(self, run_id: str, token: str, now: int, until: int) -> Written:
         """Take the lease. What the actor does from here on it does with this token."""
         actor = self._links.scheduler.current
-        if actor is not None:
-            actor.token = token
+        if actor is not None and actor.token != token:
+            actor.before, actor.token = actor.token, token
+        before = actor.before if actor is not None else ""
 
         def apply() -> Written:
             old = self._store.peek(run_id)
             written = self._store.claim(run_id, token, now, until)
             if isinstance(written, Done) and old is not None and written.head is not old:
-                self._checks.claimed(old, written.head)
+                self._check_host(old, actor)
+                self._checks.claimed(old, written.head, before)
             return self._noted("claim", written)
 
         return self._links.call("claim", run_id, apply, ghost=True)
+
+    def _check_host(self, old: Head, actor: Actor | None) -> None:
+        """A process never claims what another of its workers holds. Property 4."""
+        holder = self._holders.get(old.run_id)
+        if actor is None or actor.host is None:
+            return
+        taken = old.lease_token is not None and holder is not None and holder is not actor
+        if taken and holder is not None and holder.host is actor.host:
+            raise Violation(4, f"{actor.name} claims what {holder.name} of its process holds")
+        self._holders[old.run_id] = actor
 
     def extend(self, run_id: str, token: str, until: int, wake_at: int) -> Written:
         """Move the end of the lease."""

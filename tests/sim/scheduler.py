@@ -69,8 +69,10 @@ class Actor:
     """A worker's visit to a run, one task of its group, a caller of the API, or a tick."""
 
     __slots__ = (
+        "before",
         "forked",
         "greenlet",
+        "host",
         "name",
         "process",
         "run_id",
@@ -84,6 +86,8 @@ class Actor:
         self.name = name
         self.run_id = run_id  # of a worker
         self.token = ""
+        self.before = ""  # the token it had before
+        self.host: object = None  # of a worker, while it is at its run
         self.forked = False  # a task of a group
         self.turn = 0  # the number of the plan that wakes it; others are out of date
         self.process = process

@@ -21,6 +21,7 @@ from stepwell_engine.service.worker import advance as advances
 from stepwell_engine.service.worker import leased_run as leased_runs
 from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.leased_run import LeasedRun
+from stepwell_engine.service.worker.process import WorkerProcess
 from stepwell_engine.service.worker.sweep import Sweep
 from tests.sim.answers import Answers
 from tests.sim.callers import Body, Callers
@@ -31,6 +32,7 @@ from tests.sim.faults import Faults, draw_profile
 from tests.sim.history import check_histories, draw_program
 from tests.sim.ledger import SKEW
 from tests.sim.lookups import Lookups
+from tests.sim.outages import draw_outages
 from tests.sim.ports import Links, SimDispatcher, SimRuns, Store
 from tests.sim.rest import check_pace, check_rest
 from tests.sim.runner import SimStepRunner
@@ -43,6 +45,7 @@ _HOSTS = 3
 _MOST_EVENTS = 60_000
 _LATEST_TICK = 90 * SECOND
 _MOST_TURNS = 20
+_AGAIN = 3 * SECOND  # after which a worker looks again that the store did not answer
 _PERIODS = (20 * SECOND, 60 * SECOND)
 _BUDGETS = (2 * SECOND, 60 * SECOND, 900 * SECOND, 900 * SECOND)
 
@@ -150,7 +153,10 @@ class World:
         self._tick_budget = None if random.random() < 0.5 else 0
         store = engine.store()
         self.checks = Checks(self._slots, self._true_now, store.peek_blob, profile.calm)
-        self._links = Links(self.scheduler, self._faults, self.checks, coverage, store, self._react)
+        outages = draw_outages(Random(f"refusals {seed}"), profile.ends, profile.calm)
+        self._links = Links(
+            self.scheduler, self._faults, self.checks, coverage, store, self._react, outages
+        )
         answers = Answers(self.checks.ledgers, self.checks.keys)
         self._callers = Callers(self._links, self._slots, answers, self._call)
         self._hints = MemoryDispatcher(TrueClock(self.scheduler))
@@ -178,8 +184,9 @@ class World:
             started = self._callers.attempt_started
             runner = engine.runner(self._links, self._slots, started, lookups, clock, serials)
             runners: dict[str, StepRunner] = dict.fromkeys(ACTIONS, runner)
+            process = WorkerProcess(gate=ProcessGate())
             advance = engine.advance(
-                runs, catalog, runners, task_groups, dispatcher, clock, ids, ProcessGate()
+                runs, catalog, runners, task_groups, dispatcher, clock, ids, process
             )
             starts = engine.starts(runs, catalog, dispatcher, clock, ids)
             sweep = Sweep(runs, dispatcher, clock, self._period + _LATEST_TICK)
@@ -246,21 +253,31 @@ class World:
         self._visit(hint.subject.id, hint.subject.project)
 
     def _visit(self, run_id: str, project: str) -> None:
-        """A worker follows a hint; if it fails, the queue may deliver the hint once more."""
+        """A worker follows a hint; if it crashes, the queue may deliver the hint once more.
+
+        If the store did not answer, the worker asks for it again within seconds.
+        """
         self._visits += 1
 
         def body() -> None:
-            self._any_host().advance.run(run_id, project, self._budget, hard=self._hard)
+            host, actor = self._any_host(), self.scheduler.caller()
+            actor.host = host
+            try:
+                host.advance.run(run_id, project, self._budget, hard=self._hard)
+            finally:
+                actor.host = None
 
-        def failed() -> None:
-            if self._faults.happens(self._faults.profile.hint_again):
+        def failed(crashed: bool) -> None:
+            if not crashed:
+                self.scheduler.at(self.scheduler.now + _AGAIN, lambda: self._visit(run_id, project))
+            elif self._faults.happens(self._faults.profile.hint_again):
                 later = self.scheduler.now + self._faults.lateness()
                 self.scheduler.at(later, lambda: self._visit(run_id, project))
 
         self._actor(f"worker {self._visits}", body, self.scheduler.now, run_id, failed)
 
     def _call(self, name: str, body: Body, when: int, failed: Callable[[], None]) -> None:
-        self._actor(name, lambda: body(self._any_host()), when, failed=failed)
+        self._actor(name, lambda: body(self._any_host()), when, failed=lambda _: failed())
 
     def _actor(
         self,
@@ -268,13 +285,15 @@ class World:
         body: Callable[[], None],
         when: int,
         run_id: str | None = None,
-        failed: Callable[[], None] = lambda: None,
+        failed: Callable[[bool], None] = lambda _: None,
     ) -> None:
         def guarded() -> None:
             try:
                 body()
-            except (Crash, Unavailable):
-                failed()
+            except Unavailable:
+                failed(False)
+            except Crash:
+                failed(True)
             except Exception as error:
                 raise Violation(0, f"{name} failed: {error!r}") from error
 

@@ -10,6 +10,7 @@ from stepwell_engine.adapters.process.task_groups import ThreadTaskGroups
 from stepwell_engine.ports import Clock, Dispatcher, Ids, LongPollSlots, StepRunner
 from stepwell_engine.service.projects.definitions import Workflows
 from stepwell_engine.service.worker.advance import Advance
+from stepwell_engine.service.worker.process import WorkerProcess
 from stepwell_engine.service.worker.sweep import Sweep
 from stepwell_engine.wiring.stores import Capabilities, Stores
 
@@ -48,9 +49,11 @@ def assemble(
 
         return services(stores, workflows, dispatcher, clock, ids, capabilities, slots)
 
-    gate = ProcessGate()
+    process = WorkerProcess(gate=ProcessGate())
     return Engine(
-        Advance(stores.runs, workflows, runners, ThreadTaskGroups(), dispatcher, clock, ids, gate),
+        Advance(
+            stores.runs, workflows, runners, ThreadTaskGroups(), dispatcher, clock, ids, process
+        ),
         Sweep(stores.runs, dispatcher, clock, capabilities.look_ahead),
         make_services,
     )

@@ -12,6 +12,7 @@ from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Outcome,
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.service.worker.advance import Advance
+from stepwell_engine.service.worker.process import WorkerProcess
 from tests.service.fanouts import Script, action, compensation, drive, fan, statuses
 from tests.service.world import CountedIds, InlineTaskGroups, World
 
@@ -39,7 +40,7 @@ class Process(World):
             self.hints,
             self.clock,
             CountedIds(),
-            self.gate,
+            WorkerProcess(gate=self.gate),
         )
 
     def run(self, attempt: Attempt) -> Outcome:
@@ -107,7 +108,7 @@ def test_only_the_guilty_run_fails() -> None:
     world.does = {innocent: strike, guilty: die}
     for _ in range(limits.MAX_LOST_LEASES + 5):
         world.gate = ProcessGate()
-        world.advance._gate = world.gate  # of a new process
+        world.advance._process = WorkerProcess(gate=world.gate)
         for run_id in (innocent, guilty):
             try:
                 world.advance.run(run_id, "demo", 60_000)

@@ -22,7 +22,7 @@ from botocore.exceptions import (  # type: ignore[import-untyped]
 from botocore.parsers import ResponseParserError  # type: ignore[import-untyped]
 
 from stepwell_engine.adapters.aws_clients import CONNECTIONS, TIMEOUT, take_timeouts
-from stepwell_engine.errors import StoreError, Unavailable
+from stepwell_engine.errors import StoreError, Unavailable, Unstorable
 from stepwell_engine.limits import SECOND
 from stepwell_engine.ports import Clock
 
@@ -40,6 +40,11 @@ BATCH: Final = 100  # keys of one BatchGetItem
 
 _LOST: Final = (HTTPClientError, ConnectionError, IncompleteReadError, ResponseParserError)
 _SERVER_ERROR: Final = 500
+_SILENT: Final = "DynamoDB does not answer"
+_REASONS: Final = {
+    "AccessDeniedException": "DynamoDB denies access",
+    "ResourceNotFoundException": "a DynamoDB table is missing",
+}
 _TOO_LARGE: Final = "has exceeded the maximum allowed size"  # no code of its own tells
 # Nothing was written, and the same call may succeed a moment later. The last line of each are
 # reasons for which a transaction was cancelled.
@@ -56,7 +61,7 @@ _PASSING: Final = _THROTTLED | frozenset(
 )
 
 
-class TooLarge(StoreError):
+class TooLarge(Unstorable):
     """An item would grow beyond what DynamoDB keeps in one: 400 KB."""
 
 
@@ -240,7 +245,8 @@ class DynamoDB:
         try:
             return operation(**arguments)
         except _LOST as error:
-            raise Unavailable(f"DynamoDB did not answer: {error}") from error
+            text = f"DynamoDB did not answer: {error}"
+            raise Unavailable(text, _SILENT) from error
 
     def pauses(self, what: str) -> Iterator[None]:
         """Pause at every `next`; Unavailable when there was no success for PATIENCE."""
@@ -249,9 +255,8 @@ class DynamoDB:
         while True:
             pause = max(1, round(longest * self._jitter()))
             if self.clock.now() + pause > ends:
-                raise Unavailable(
-                    f"DynamoDB refused {what} for {PATIENCE} ms: throttling or conflicts"
-                )
+                text = f"DynamoDB refused {what} for {PATIENCE} ms: throttling or conflicts"
+                raise Unavailable(text, "DynamoDB is throttled or meets conflicts")
             self.clock.sleep(pause)
             yield
             longest = min(longest * 2, LONGEST_PAUSE)
@@ -283,10 +288,12 @@ def _translated(error: ClientError) -> Exception:
     if code == "ConditionalCheckFailedException":
         return _ConditionFailed(error.response.get("Item"))
     if status >= _SERVER_ERROR:
-        return Unavailable(f"DynamoDB did not answer: {error}")
+        return Unavailable(f"DynamoDB did not answer: {error}", _SILENT)
     if _TOO_LARGE in str(error):
         return TooLarge(str(error))
-    return StoreError(str(error))
+    if code == "ValidationException":
+        return Unstorable(str(error))
+    return StoreError(str(error), _REASONS.get(code, f"DynamoDB answers {code}"))
 
 
 def _rejected(reason: Item) -> Rejected | None:

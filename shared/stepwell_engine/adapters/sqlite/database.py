@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.sqlite.schema import SCHEMA, UPGRADES, VERSION
-from stepwell_engine.errors import NewerFormat, StoreError, Unavailable
+from stepwell_engine.errors import NewerFormat, StoreError, Unavailable, Unstorable
 
 T = TypeVar("T")
 Operation = Callable[[sqlite3.Connection], T]
@@ -24,6 +24,13 @@ CHECKPOINT_SECONDS = 5.0  # how long reads in progress may keep an overlong log 
 LOOK_EVERY = 100  # transactions, after which the size of the log is looked at
 RESTORE = "restore it from a backup, or name another data folder"
 _MAGIC = b"SQLite format 3\x00"
+_REASONS = {
+    sqlite3.SQLITE_FULL: "disk full",
+    sqlite3.SQLITE_BUSY: "the file is locked by another process",
+    sqlite3.SQLITE_READONLY: "the file is read-only",
+    sqlite3.SQLITE_IOERR: "the disk fails",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
+}
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
@@ -288,7 +295,10 @@ class Database:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
             return self._unreadable(error)
         if isinstance(error, sqlite3.OperationalError):
-            return Unavailable(f"{self._path}: {error}")
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            return Unavailable(f"{self._path}: {error}", _REASONS.get(code, str(error)))
+        if isinstance(error, sqlite3.DataError):
+            return Unstorable(f"{self._path}: {error}", str(error))
         return error
 
 

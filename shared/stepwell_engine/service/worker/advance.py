@@ -15,25 +15,28 @@ from stepwell_engine.core.run.program import Program
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.core.values.units import LeaseToken, Ms, ProjectRef, RunId
-from stepwell_engine.errors import NewerFormat, Problem, StoreError
+from stepwell_engine.errors import NewerFormat, Problem, StoreError, Unavailable
 from stepwell_engine.ports import (
     Clock,
-    Commit,
     Dispatcher,
     Done,
-    Gate,
     Ids,
     Runs,
     StepRunner,
+    TaskGroup,
     TaskGroups,
 )
 from stepwell_engine.service.retry_unavailable import retry_unavailable
 from stepwell_engine.service.runs.children import Awaited, Children, Programs
 from stepwell_engine.service.runs.run_reader import codec_of, journal_of
+from stepwell_engine.service.worker.commits import release_of
 from stepwell_engine.service.worker.leased_run import LeasedRun, TimeBudget, Tools
+from stepwell_engine.service.worker.persistence import Persistence
+from stepwell_engine.service.worker.process import WorkerProcess
 
 log = logging.getLogger(__name__)
 
+HELD: Final = 5 * limits.SECOND  # after which a run is looked at again that this process holds
 NOT_YET: Final = 5 * limits.SECOND  # after which a child looks again whether it is waited for
 
 
@@ -49,18 +52,19 @@ class Advance:
         dispatcher: Dispatcher,
         clock: Clock,
         ids: Ids,
-        gate: Gate | None = None,
+        process: WorkerProcess | None = None,
     ) -> None:
-        """`gate`: for workers that share a process, and die together; see `run`."""
+        """`process` is what the workers of this process share."""
         self._runs = runs
         self._programs = programs
         self._task_groups = task_groups
         self._dispatcher = dispatcher
         self._clock = clock
         self._ids = ids
-        self._gate = gate
+        self._process = process or WorkerProcess()
         self._children = Children(runs, programs, dispatcher, clock)
-        self._tools = Tools(runs, runners, dispatcher, clock, ids, self._children)
+        refusals = self._process.refusals
+        self._tools = Tools(runs, runners, dispatcher, clock, ids, self._children, refusals)
 
     def run(self, run_id: RunId, project: ProjectRef, budget: Ms, *, hard: bool = False) -> None:
         """Advance one run until it parks or ends, or `budget` (ms) is used up.
@@ -74,55 +78,88 @@ class Advance:
         Raises Unavailable when the store does not answer; the hint is then worth repeating.
         """
         time = TimeBudget(self._clock.now() + budget, hard)
-        head = self._claim(run_id, project)
-        if head is None or head.lease_token is None:
-            return
-        if self._gate is None or head.lost_leases < limits.SUSPECT_LOST_LEASES:
-            self._advance_leased(head, head.lease_token, time)
-        elif self._gate.enter():
+        with self._process.at(run_id):
+            head = self._claim(run_id, project)
+            if head is not None and head.lease_token is not None:
+                self._advance_claimed(head, head.lease_token, time)
+
+    def _advance_claimed(self, head: Head, token: LeaseToken, time: TimeBudget) -> None:
+        if self._process.gate is None or head.lost_leases < limits.SUSPECT_LOST_LEASES:
+            self._advance_leased(head, token, time)
+        elif self._process.gate.enter():
             try:
-                self._advance_leased(head, head.lease_token, time)
+                self._advance_leased(head, token, time)
             finally:
-                self._gate.leave()
+                self._process.gate.leave()
         else:
-            self._put_back(head, head.lease_token, limits.SUSPECT_PAUSE)
+            self._put_back(head, limits.SUSPECT_PAUSE, time)
 
     def _advance_leased(self, head: Head, token: LeaseToken, time: TimeBudget) -> None:
-        with closing(self._task_groups.open()) as group:
-            try:
-                awaited = self._awaited(head)
-                if awaited is Awaited.NOT_YET:
-                    self._put_back(head, token, NOT_YET)
-                    return
-                if awaited is Awaited.NO:
-                    head = self._children.stop(head)
-                    if head.lease_token != token:
-                        return  # lost meanwhile: a token that is found is another worker's
-                program = self._program(head)
-                run = LeasedRun(self._tools, program, head, group, time)
-            except NewerFormat as error:  # of the version, or of the run's or its parent's journal
-                # A newer worker will take it.
-                log.warning("run %s: %s", head.run_id, error)
-                self._release(head, token, limits.LEASE)
-            except StoreError:
-                # Nobody knows the program now, which says nothing about the run.
-                self._release(head, token, 0)
-                raise
-            except (Problem, ValueError) as error:
-                program = self._programs.unreadable(head.project, head.workflow, head.version)
-                run = LeasedRun(self._tools, program, head, group, time)
-                run.fail(f"version {head.version} cannot be loaded: {error}")
-            else:
-                run.go()
+        run: LeasedRun | None = None
+        try:
+            with closing(self._task_groups.open()) as group:
+                run = self._prepare(head, token, time, group)
+                if run is not None:
+                    run.go()
+        except NewerFormat as error:  # of the version, or of the run's or its parent's journal
+            log.warning("run %s: %s", head.run_id, error)  # a newer worker will take it
+            self._let_go(run, head, limits.LEASE, time)
+        except StoreError:
+            # Nobody knows the program or the child now, which says nothing about the run.
+            self._let_go(run, head, 0, time)
+            raise
+        except Exception:
+            self._let_go(run, head, limits.LEASE, time)
+            raise
+
+    def _prepare(
+        self, head: Head, token: LeaseToken, time: TimeBudget, group: TaskGroup
+    ) -> LeasedRun | None:
+        """The run with its program, ready to go; None if there is nothing to do now."""
+        awaited = self._awaited(head)
+        if awaited is Awaited.NOT_YET:
+            self._put_back(head, NOT_YET, time)
+            return None
+        if awaited is Awaited.NO:
+            head = self._children.stop(head)
+            if head.lease_token != token:
+                return None  # lost meanwhile: a token that is found is another worker's
+        try:
+            program = self._program(head)
+            return LeasedRun(self._tools, program, head, group, time)
+        except (Problem, ValueError) as error:
+            program = self._programs.unreadable(head.project, head.workflow, head.version)
+            run = LeasedRun(self._tools, program, head, group, time)
+            run.fail(f"version {head.version} cannot be loaded: {error}")
+            return None
+
+    def _let_go(self, run: LeasedRun | None, claimed: Head, pause: Ms, time: TimeBudget) -> None:
+        """Release a run that this worker cannot go on with, so that nobody counts as lost.
+
+        Unless it still has an outcome in hand: then the lease is kept, for what it is worth.
+        """
+        head = claimed if run is None else run.head
+        if head.lease_token is None or not head.live or not (run is None or run.empty_handed):
+            return
+        try:
+            self._release(head, pause, time)
+        except StoreError as error:
+            log.warning("run %s: its lease runs out: %s", head.run_id, error)
 
     def _claim(self, run_id: RunId, project: ProjectRef) -> Head | None:
         """The head with the lease taken, or None if there is nothing to do now."""
-        token = self._ids.token()
+        unanswered = self._process.unanswered
+        token = unanswered.pop(run_id, None) or self._ids.token()
         while True:
+            if self._process.has_another_at(run_id) and self._is_kept(run_id, project):
+                return None
             now = self._clock.now()
             claim = partial(self._runs.claim, run_id, token, now, now + limits.LEASE)
             try:
                 written = retry_unavailable(self._clock, claim)
+            except Unavailable:
+                unanswered[run_id] = token  # it may have succeeded
+                raise
             except NewerFormat as error:
                 log.warning("run %s: %s", run_id, error)
                 return None
@@ -146,6 +183,19 @@ class Advance:
                     self._dispatcher.hint(about_run(run_id, project), missing)
                 return None
             self._clock.sleep(max(missing, 1))
+
+    def _is_kept(self, run_id: RunId, project: ProjectRef) -> bool:
+        """Whether a worker of this process holds the run although its lease is over.
+
+        It may wait for the store with an outcome in hand, which a claim would lose: look again.
+        """
+        head = retry_unavailable(self._clock, lambda: self._runs.get(run_id))
+        if head is None or head.lease_token is None:
+            return False
+        if head.lease_expires_at + limits.CLOCK_MARGIN >= self._clock.now():
+            return False
+        self._dispatcher.hint(about_run(run_id, project), HELD)
+        return True
 
     def _settle_ended(self, head: Head) -> None:
         """Do what a run that has ended still needs of a worker, if this version can read it."""
@@ -182,21 +232,12 @@ class Advance:
         unbegun = head.parent is not None and head.live and not head.journal
         return self._children.awaited(head) if unbegun else Awaited.YES
 
-    def _put_back(self, head: Head, token: LeaseToken, pause: Ms) -> None:
+    def _put_back(self, head: Head, pause: Ms, time: TimeBudget) -> None:
         """Let go of a run as it was claimed, and look at it again after `pause` ms."""
-        self._release(head, token, pause)
+        self._release(head, pause, time)
         self._dispatcher.hint(about_run(head.run_id, head.project), pause)
 
-    def _release(self, head: Head, token: LeaseToken, pause: Ms) -> None:
-        """Let go of a run as it was claimed, for `pause` ms at least."""
-        later = self._clock.now() + pause
-        commit = Commit(
-            run_id=head.run_id,
-            lease_token=token,
-            commit_seq=head.commit_seq,
-            journal=head.journal,
-            release=True,
-            ready_at=later,
-            wake_at=later,
-        )
-        retry_unavailable(self._clock, lambda: self._runs.commit(commit))
+    def _release(self, head: Head, pause: Ms, time: TimeBudget) -> None:
+        """Let go of a run as it is, for `pause` ms at least; nobody counts as lost."""
+        persist = Persistence(self._clock, self._process.refusals, head.run_id, time.patience)
+        persist(lambda: self._runs.commit(release_of(head, self._clock.now() + pause)))

@@ -30,10 +30,9 @@ from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.run.transitions import fail_run
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.core.values.units import RunId
+from stepwell_engine.errors import Unstorable
 from stepwell_engine.ports import (
-    UNCHECKED,
     Clock,
-    Commit,
     Dispatcher,
     Done,
     Ids,
@@ -41,9 +40,11 @@ from stepwell_engine.ports import (
     StepRunner,
     TaskGroup,
 )
-from stepwell_engine.service.retry_unavailable import retry_unavailable
 from stepwell_engine.service.runs.children import Children
 from stepwell_engine.service.runs.run_reader import codec_of
+from stepwell_engine.service.worker.commits import cancelled_commit_of, commit_of
+from stepwell_engine.service.worker.persistence import Persistence
+from stepwell_engine.service.worker.store_refusals import StoreRefusals
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,11 @@ class TimeBudget:
 
     ends: int
     hard: bool
+
+    @property
+    def patience(self) -> int | None:
+        """Until when a store that refuses is waited for; None: as long as the process lives."""
+        return self.ends if self.hard else None
 
     def allows(self, attempt: Attempt, now: int, beside: bool) -> bool:
         """Whether the attempt may begin now; `beside` others, which keep the worker here anyway."""
@@ -75,6 +81,7 @@ class Tools:
     clock: Clock
     ids: Ids
     children: Children
+    refusals: StoreRefusals
 
 
 class LeasedRun:
@@ -91,6 +98,7 @@ class LeasedRun:
         self._program = program
         self._group = group
         self._time = time
+        self._persist = Persistence(tools.clock, tools.refusals, head.run_id, time.patience)
         self._token = head.lease_token or ""
         self._head = head
         self._codec = codec_of(head, program.keys)
@@ -105,6 +113,17 @@ class LeasedRun:
         self._completed: deque[UncommittedOutcome] = deque()
         self._waited = False  # for attempts in flight, since the head was last seen
         self._started: RunId | None = None  # a child that is not known to be waited for
+        self._failed_to_store = False
+
+    @property
+    def head(self) -> Head:
+        """The head as this worker last saw it."""
+        return self._head
+
+    @property
+    def empty_handed(self) -> bool:
+        """Whether nothing is lost if this worker lets go now."""
+        return not (self._uncommitted or self._in_flight or self._completed)
 
     def go(self) -> None:
         """Advance the run until it parks or ends, its time is up, or the lease is lost."""
@@ -193,6 +212,12 @@ class LeasedRun:
             self._uncommitted.append(completed)
             self._journal = self._program.settle(self._journal, completed)
 
+    def _settled(self, journal: Journal) -> Journal:
+        """The journal with every outcome in hand; what is recorded already is dropped."""
+        for completed in self._uncommitted:
+            journal = self._program.settle(journal, completed)
+        return journal
+
     def _start_child(self, decision: Decision, start: StartChild, now: int) -> bool:
         if start.child is None:
             named = ChildNamed(start, self._tools.ids.run_id())
@@ -231,13 +256,13 @@ class LeasedRun:
                 return now
             until = now + max(limits.LEASE, needed + 3 * limits.CLOCK_MARGIN)
             extend = partial(self._tools.runs.extend, self._head.run_id, self._token, until, until)
-            extended = retry_unavailable(self._tools.clock, extend)
+            extended = self._persist(extend)
             if not isinstance(extended, Done):
                 return None
             self._head = extended.head
 
     def _read(self) -> Head | None:
-        return retry_unavailable(self._tools.clock, lambda: self._tools.runs.get(self._head.run_id))
+        return self._persist(lambda: self._tools.runs.get(self._head.run_id))
 
     # --- commit -------------------------------------------------------------------------------
 
@@ -248,41 +273,13 @@ class LeasedRun:
         """Write the decision; dispatch what follows from it; whether to go on."""
         head = self._head
         packed = self._codec.pack(decision.journal, self._token, head.writes)
-        commit = Commit(
-            run_id=head.run_id,
-            lease_token=self._token,
-            commit_seq=head.commit_seq,
-            journal=packed.data,
-            inbox_seq=head.inbox_seq if decision.absent else UNCHECKED,
-            release=release,
-            progress=self._unrecorded(decision),
-            consumed=decision.consumed,
-            blobs=packed.blobs,
-            format=packed.format,
+        commit = commit_of(
+            head, packed, decision, now, release, progress=self._unrecorded(decision)
         )
-        match decision.next:
-            case Park(status, ready_at):
-                commit = replace(
-                    commit,
-                    status=status,
-                    ready_at=ready_at,
-                    wake_at=ready_at,
-                    inbox_seq=head.inbox_seq,
-                )
-            case Finish(status):
-                notify_pending = head.parent is not None
-                commit = replace(
-                    commit,
-                    status=status,
-                    ended_at=now,
-                    wake_at=now if notify_pending else None,
-                    notify_pending=notify_pending,
-                )
-            case _ if release:
-                commit = replace(commit, status=Status.PENDING, ready_at=0, wake_at=now)
-            case _:
-                commit = replace(commit, status=Status.PENDING)
-        written = retry_unavailable(self._tools.clock, lambda: self._tools.runs.commit(commit))
+        try:
+            written = self._persist(lambda: self._tools.runs.commit(commit))
+        except Unstorable as error:
+            return self._unstorable(error)
         if not isinstance(written, Done):
             return self._refused(written.head)
         self._take(written.head, packed.journal)
@@ -305,25 +302,62 @@ class LeasedRun:
                 self._tools.dispatcher.hint(about_run(head.run_id, head.project))
 
     def _take(self, head: Head, journal: Journal) -> None:
-        """Go on from a head as it is stored now."""
+        """Go on from a head as it is stored now; what is in hand and not in it stays in hand."""
         self._head = head
-        self._committed = self._journal = journal
-        self._uncommitted = []
+        self._committed = journal
+        self._journal = self._settled(journal)
+        if self._journal is journal:
+            self._uncommitted = []
         self._waited = False
 
     # --- refusals -----------------------------------------------------------------------------
 
     def _refused(self, head: Head | None) -> bool:
         """Go on from a head that is not as this worker left it, if it still holds the lease."""
-        if head is None or head.lease_token != self._token:
-            return False  # the lease is lost, or a releasing write of this worker had succeeded
+        if head is None:
+            return False
+        if head.lease_token != self._token:
+            return self._claim_again(head)
         if head.commit_seq != self._head.commit_seq:
             # This worker's own write had succeeded although the store did not answer.
-            self._take(head, self._codec.decode(head.journal))
+            self._take(head, self._decoded(head))
         self._head = head  # with a new message, perhaps: decide again
         if head.status is Status.CANCELLED:
             self._record_cancelled(head)
             return False
+        return True
+
+    def _claim_again(self, head: Head) -> bool:
+        """The lease is lost, or a releasing write had succeeded; whether to go on with a new one.
+
+        An outcome in hand that nobody recorded meanwhile is worth another claim, like anybody's. A
+        token that is found is never taken for one's own.
+        """
+        now = self._tools.clock.now()
+        over = head.lease_token is None or head.lease_expires_at + limits.CLOCK_MARGIN < now
+        if not head.live or not over or self._settled(journal := self._decoded(head)) is journal:
+            return False
+        token = self._tools.ids.token()
+        claim = partial(self._tools.runs.claim, head.run_id, token, now, now + limits.LEASE)
+        claimed = self._persist(claim)
+        if not isinstance(claimed, Done):
+            return False
+        self._token = token
+        self._take(claimed.head, self._decoded(claimed.head))
+        return True
+
+    def _decoded(self, head: Head) -> Journal:
+        return self._codec.decode(head.journal)
+
+    def _unstorable(self, error: Unstorable) -> bool:
+        """Fail the attempts whose outcomes cannot be stored, once, with the true reason."""
+        if self._failed_to_store or not self._uncommitted:
+            raise error
+        self._failed_to_store = True
+        text = f"the outcome cannot be stored: {error}"
+        failed = Failed(text, "output_too_large", retryable=False)
+        self._uncommitted = [replace(one, outcome=failed) for one in self._uncommitted]
+        self._journal = self._settled(self._committed)
         return True
 
     def _record_cancelled(self, head: Head) -> None:
@@ -336,20 +370,15 @@ class LeasedRun:
         for completed in self._uncommitted:
             journal = self._program.settle_cancelled(journal, completed, at)
         children = self._tools.children
-        children.cascade(head)  # the journal names them no more once it is closed
+        # The journal names them no more once it is closed.
+        self._persist(lambda: children.cascade(head))
         begun, journal = journal, self._program.close(journal, at)
         packed = self._codec.pack(journal, self._token, head.writes)
-        commit = Commit(
-            run_id=head.run_id,
-            lease_token=self._token,
-            commit_seq=head.commit_seq,
-            journal=packed.data,
-            expect="cancelled",
-            release=True,
-            progress=True,
-            wake_at=None,
-            blobs=packed.blobs,
-            format=packed.format,
-        )
-        retry_unavailable(self._tools.clock, lambda: self._tools.runs.commit(commit))
+        commit = cancelled_commit_of(head, packed)
+        try:
+            self._persist(lambda: self._tools.runs.commit(commit))
+        except Unstorable as error:
+            self._unstorable(error)
+            self._record_cancelled(head)
+            return
         children.leave_unstarted(head, begun)

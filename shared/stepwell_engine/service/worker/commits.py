@@ -1,0 +1,79 @@
+"""What the holder of a lease writes: a decision as one commit."""
+
+from dataclasses import replace
+
+from stepwell_engine.core.run.decision import Decision, Finish, Park
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.journal_codec import Packed
+from stepwell_engine.core.run.status import Status
+from stepwell_engine.core.values.units import EpochMs
+from stepwell_engine.ports import UNCHECKED, Commit
+
+
+def commit_of(
+    head: Head, packed: Packed, decision: Decision, now: EpochMs, release: bool, progress: bool
+) -> Commit:
+    """The commit of a decision about a run whose lease is held as `head` says."""
+    commit = Commit(
+        run_id=head.run_id,
+        lease_token=head.lease_token or "",
+        commit_seq=head.commit_seq,
+        journal=packed.data,
+        inbox_seq=head.inbox_seq if decision.absent else UNCHECKED,
+        release=release,
+        progress=progress,
+        consumed=decision.consumed,
+        blobs=packed.blobs,
+        format=packed.format,
+    )
+    match decision.next:
+        case Park(status, ready_at):
+            return replace(
+                commit,
+                status=status,
+                ready_at=ready_at,
+                wake_at=ready_at,
+                inbox_seq=head.inbox_seq,
+            )
+        case Finish(status):
+            notify_pending = head.parent is not None
+            return replace(
+                commit,
+                status=status,
+                ended_at=now,
+                wake_at=now if notify_pending else None,
+                notify_pending=notify_pending,
+            )
+        case _ if release:
+            return replace(commit, status=Status.PENDING, ready_at=0, wake_at=now)
+        case _:
+            return replace(commit, status=Status.PENDING)
+
+
+def cancelled_commit_of(head: Head, packed: Packed) -> Commit:
+    """The commit of what was in flight when the run was cancelled: it releases, moves nothing."""
+    return Commit(
+        run_id=head.run_id,
+        lease_token=head.lease_token or "",
+        commit_seq=head.commit_seq,
+        journal=packed.data,
+        expect="cancelled",
+        release=True,
+        progress=True,
+        wake_at=None,
+        blobs=packed.blobs,
+        format=packed.format,
+    )
+
+
+def release_of(head: Head, later: EpochMs) -> Commit:
+    """The commit that lets go of a run as it is, until `later`."""
+    return Commit(
+        run_id=head.run_id,
+        lease_token=head.lease_token or "",
+        commit_seq=head.commit_seq,
+        journal=head.journal,
+        release=True,
+        ready_at=later,
+        wake_at=later,
+    )
