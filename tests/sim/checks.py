@@ -9,7 +9,7 @@ from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
-from stepwell_engine.limits import CHILDREN_AT_ONCE, CLOCK_MARGIN, LEASE, MAX_LOST_LEASES
+from stepwell_engine.limits import CLOCK_MARGIN, LEASE, MAX_LOST_LEASES
 from stepwell_engine.ports import KEEP, Commit
 from tests.sim.compensation import check_compensation
 from tests.sim.families import Families
@@ -28,6 +28,7 @@ from tests.sim.messages import check_inbox, check_parked
 from tests.sim.outcomes import Look, check_finished, check_open
 from tests.sim.scheduler import Violation
 from tests.sim.sizes import check_size
+from tests.sim.starting import check_may_start
 from tests.sim.workload import Slot
 
 PROMPT = 2_000  # in a calm world nothing that is ready waits longer, in ms
@@ -330,7 +331,7 @@ class Checks:
         now = self._clock()
         key = attempt.step
         self.families.begins(ledger)
-        self._may_start(ledger, attempt, token, left)
+        check_may_start(ledger, attempt, token, left, self._clock())
         if key not in due_actions(ledger):
             number = 9 if ledger.compensates(key) else 2
             raise Violation(number, f"{attempt.step} starts, {due_actions(ledger)} could")
@@ -358,22 +359,6 @@ class Checks:
             raise Violation(5, f"{token} begins another attempt before {known[0]} is recorded")
         if ledger.cancelled_at is not None and ledger.cancelled_at < ledger.looked_at:
             raise Violation(10, f"{token} begins an attempt, though it could know of the cancel")
-
-    def _may_start(self, ledger: Ledger, attempt: Attempt, token: str, left: int) -> None:
-        """With this lease, now, beside what is in flight. Properties 4 and 10."""
-        head, now = ledger.head, self._clock()
-        if head.lease_token != token:
-            raise Violation(4, f"{token} starts an attempt, but the lease is {head.lease_token}'s")
-        if now + left > head.lease_expires_at:
-            lasts = head.lease_expires_at - now
-            raise Violation(4, f"an attempt may take {left} ms, the lease ends in {lasts}")
-        if any(one.token != token and not one.over for one in ledger.unrecorded):
-            raise Violation(4, f"{token} starts an attempt beside another worker's")
-        hand = ledger.in_hand(token)
-        if len(hand.in_flight) >= CHILDREN_AT_ONCE:
-            raise Violation(4, f"{attempt.step} starts beside {len(hand.in_flight)} others")
-        if not head.live and head.status is not Status.CANCELLED:
-            raise Violation(10, f"an attempt of a run that is {head.status}")
 
     def attempt_ended(self, run_id: str, execution: Execution, outcome: Outcome | None) -> None:
         """The step runner answered, or its process died (None)."""

@@ -154,8 +154,8 @@ class Ledger:
             self.deferred[execution.key] = execution
 
     def bring_back(self, before: str, token: str) -> None:
-        """A worker whose lease `before` was taken has a new one, and what it has in hand."""
-        for one in [one for one in self.stranded if one.token == before and one.seen]:
+        """A worker whose lease `before` was taken has a new one, and what it has begun."""
+        for one in [one for one in self.stranded if one.token == before]:
             self.stranded.remove(one)
             opened = self.journal.opened(one.key)
             awaited = one.key in due_actions(self) and one.attempt == 1 + (

@@ -25,13 +25,12 @@ from stepwell_engine.core.run.transitions import succeeded_record
 from stepwell_engine.core.values.subject import Subject, about_run
 from stepwell_engine.limits import MINUTE
 from stepwell_engine.ports import UNCHECKED, Commit, Dispatcher, Done, Due, Runs, Written
-from stepwell_engine.service.retry_unavailable import retry_unavailable
 from stepwell_engine.service.runs.starts import Starts
 from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.leased_run import LeasedRun
-from stepwell_engine.service.worker.persistence import Persistence
 from tests.sim.mutation import Mutation, advance, leased_run, patch, store
 from tests.sim.mutations_branches import BRANCHES
+from tests.sim.mutations_refusals import REFUSALS
 from tests.sim.mutations_stored import STORED
 from tests.sim.ports import SimRuns, Store
 from tests.sim.runner import SimStepRunner
@@ -173,24 +172,6 @@ class DropsEarlyHints(Advance):
         if head is not None and head.ready_at > self._clock.now():
             return None
         return super()._claim(run_id, project)
-
-
-def _gives_up_soon(persist: Persistence, call: Any) -> Any:
-    return retry_unavailable(persist.clock, call)
-
-
-class ClaimsWhatItHolds(Advance):
-    def _is_kept(self, run_id: str, project: str) -> bool:
-        return False
-
-
-class AdoptsWhatItFinds(LeasedRun):
-    def _claim_again(self, head: Head) -> bool:
-        if head.lease_token is None or not head.live:
-            return False
-        self._token = head.lease_token
-        self._take(head, self._decoded(head))
-        return True
 
 
 class NoClockCheck(LeasedRun):
@@ -345,14 +326,6 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("hint before create", frozenset({3}), Engine(starts=HintBeforeCreate)),
     leased_run("no dispatch", NoDispatch, 3),
     advance("early hints are dropped", DropsEarlyHints, 3),
-    patch(
-        "an outcome in hand is given up soon",
-        "stepwell_engine.service.worker.persistence.Persistence.__call__",
-        _gives_up_soon,
-        4,
-    ),
-    advance("a process claims what it holds", ClaimsWhatItHolds, 4, 5),
-    leased_run("a token that is found is adopted", AdoptsWhatItFinds, 4),
     leased_run("no clock check before an attempt", NoClockCheck, 4),
     Mutation("look-ups do not count", frozenset({4}), Engine(runner=LookupsDoNotCount)),
     Mutation("an effect after the deadline", frozenset({4}), Engine(runner=NoLookAtTheDeadline)),
@@ -377,4 +350,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     *STORED,
     *BRANCHES,
+    *REFUSALS,
 )

@@ -8,6 +8,7 @@ from tests.sim.scheduler import EPOCH
 
 _LIKELY = 0.25
 _MOST = 3
+_PARTIAL, _LARGE = 0.4, frozenset({"commit", "blob", "blob again"})  # no room for much
 _CALM_LOG, _LOG = (2.7, 4.3), (2.7, 5.3)  # of a length in ms: half a second to 20 s, or 200 s
 
 
@@ -16,9 +17,12 @@ class Outages:
     """When the store refuses, from and until, in true time."""
 
     windows: Sequence[tuple[int, int]]
+    only: frozenset[str] | None = None  # the calls that it refuses; None: all of them
 
-    def refuse(self, now: int) -> bool:
+    def refuse(self, call: str, now: int) -> bool:
         """Whether the store refuses what is asked of it now."""
+        if self.only is not None and call not in self.only:
+            return False
         return any(begin <= now < end for begin, end in self.windows)
 
 
@@ -31,4 +35,4 @@ def draw_outages(random: Random, ends: int, calm: bool) -> Outages:
     for _ in range(1 + int(random.random() * _MOST)):
         begin = EPOCH + int(random.random() ** 2 * min(ends, 300_000))
         windows.append((begin, begin + int(10 ** (low + (high - low) * random.random()))))
-    return Outages(windows)
+    return Outages(windows, _LARGE if random.random() < _PARTIAL else None)

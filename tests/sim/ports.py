@@ -103,10 +103,14 @@ class Links:
         kind = self.kind()
         fate = self.faults.fate(name, kind)
         scheduler.pause(self.latency())
-        if name not in NOT_THE_STORES and self.outages.refuse(scheduler.now):
+        if name not in NOT_THE_STORES and scheduler.current is not None:
+            scheduler.current.refused = False
+        if name not in NOT_THE_STORES and self.outages.refuse(name, scheduler.now):
             scheduler.note(name, run_id, "is refused")
             self.fault()
             self.checks.last_refusal = scheduler.now
+            if scheduler.current is not None:
+                scheduler.current.refused = True
             raise Unavailable("the store refuses", "an outage")
         if fate is None:
             result = apply()
@@ -147,6 +151,7 @@ class SimRuns:
         self._checks = links.checks
         self._stale: list[Due] = []
         self._holders: dict[str, Actor] = {}
+        self._tried: set[tuple[str, str]] = set()  # blobs
 
     def create(self, head: Head, blobs: Sequence[Blob] = ()) -> Written:
         """Blobs, then the head with its key."""
@@ -199,8 +204,8 @@ class SimRuns:
         holder = self._holders.get(old.run_id)
         if actor is None or actor.host is None:
             return
-        taken = old.lease_token is not None and holder is not None and holder is not actor
-        if taken and holder is not None and holder.host is actor.host:
+        other = old.lease_token is not None and holder is not None and holder is not actor
+        if other and holder is not None and holder.refused and holder.host is actor.host:
             raise Violation(4, f"{actor.name} claims what {holder.name} of its process holds")
         self._holders[old.run_id] = actor
 
@@ -331,9 +336,12 @@ class SimRuns:
 
     def _put_blobs(self, run_id: str, blobs: Sequence[Blob]) -> None:
         for blob in blobs:
-            if blob.name.startswith("p."):
+            first = (run_id, blob.name) not in self._tried
+            self._tried.add((run_id, blob.name))
+            if first and blob.name.startswith("p."):
                 self._links.reacts("page", run_id)
-            self._links.call("blob", run_id, partial(self._put, run_id, blob), ghost=True)
+            call = "blob" if first else "blob again"  # a worker repeats a write: faults are rarer
+            self._links.call(call, run_id, partial(self._put, run_id, blob), ghost=True)
 
     def _put(self, run_id: str, blob: Blob) -> None:
         self._checks.blob_put(run_id, blob)

@@ -75,6 +75,7 @@ class Actor:
         "host",
         "name",
         "process",
+        "refused",
         "run_id",
         "token",
         "turn",
@@ -88,6 +89,7 @@ class Actor:
         self.token = ""
         self.before = ""  # the token it had before
         self.host: object = None  # of a worker, while it is at its run
+        self.refused = False  # its latest call of the store was refused
         self.forked = False  # a task of a group
         self.turn = 0  # the number of the plan that wakes it; others are out of date
         self.process = process

@@ -36,7 +36,7 @@ def trace_of(seed: int) -> tuple[str, ...]:
 @pytest.mark.parametrize("seed", range(5))
 def test_a_seed_repeats_itself(seed: int) -> None:
     trace = trace_of(seed)
-    assert len(trace) > 10
+    assert trace
     assert trace == trace_of(seed)
 
 

@@ -36,7 +36,6 @@ from stepwell_engine.service.worker.process import WorkerProcess
 
 log = logging.getLogger(__name__)
 
-HELD: Final = 5 * limits.SECOND  # after which a run is looked at again that this process holds
 NOT_YET: Final = 5 * limits.SECOND  # after which a child looks again whether it is waited for
 
 
@@ -78,10 +77,9 @@ class Advance:
         Raises Unavailable when the store does not answer; the hint is then worth repeating.
         """
         time = TimeBudget(self._clock.now() + budget, hard)
-        with self._process.at(run_id):
-            head = self._claim(run_id, project)
-            if head is not None and head.lease_token is not None:
-                self._advance_claimed(head, head.lease_token, time)
+        head = self._claim(run_id, project)
+        if head is not None and head.lease_token is not None:
+            self._advance_claimed(head, head.lease_token, time)
 
     def _advance_claimed(self, head: Head, token: LeaseToken, time: TimeBudget) -> None:
         if self._process.gate is None or head.lost_leases < limits.SUSPECT_LOST_LEASES:
@@ -148,11 +146,11 @@ class Advance:
 
     def _claim(self, run_id: RunId, project: ProjectRef) -> Head | None:
         """The head with the lease taken, or None if there is nothing to do now."""
+        if self._process.refusals.of(run_id) is not None:
+            return None  # a worker of this process waits for the store, its lease over or not
         unanswered = self._process.unanswered
         token = unanswered.pop(run_id, None) or self._ids.token()
         while True:
-            if self._process.has_another_at(run_id) and self._is_kept(run_id, project):
-                return None
             now = self._clock.now()
             claim = partial(self._runs.claim, run_id, token, now, now + limits.LEASE)
             try:
@@ -183,19 +181,6 @@ class Advance:
                     self._dispatcher.hint(about_run(run_id, project), missing)
                 return None
             self._clock.sleep(max(missing, 1))
-
-    def _is_kept(self, run_id: RunId, project: ProjectRef) -> bool:
-        """Whether a worker of this process holds the run although its lease is over.
-
-        It may wait for the store with an outcome in hand, which a claim would lose: look again.
-        """
-        head = retry_unavailable(self._clock, lambda: self._runs.get(run_id))
-        if head is None or head.lease_token is None:
-            return False
-        if head.lease_expires_at + limits.CLOCK_MARGIN >= self._clock.now():
-            return False
-        self._dispatcher.hint(about_run(run_id, project), HELD)
-        return True
 
     def _settle_ended(self, head: Head) -> None:
         """Do what a run that has ended still needs of a worker, if this version can read it."""

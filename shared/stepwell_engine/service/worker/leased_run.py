@@ -12,7 +12,13 @@ from functools import partial
 from typing import assert_never
 
 from stepwell_engine import limits
-from stepwell_engine.core.run.attempt import Attempt, Failed, UncommittedOutcome, deadline_of
+from stepwell_engine.core.run.attempt import (
+    Attempt,
+    Deferred,
+    Failed,
+    UncommittedOutcome,
+    deadline_of,
+)
 from stepwell_engine.core.run.child import ChildEnded, ChildNamed, ChildNotStarted, ChildStarted
 from stepwell_engine.core.run.decision import (
     CancelChild,
@@ -334,6 +340,9 @@ class LeasedRun:
         token that is found is never taken for one's own.
         """
         now = self._tools.clock.now()
+        self._uncommitted = [
+            one for one in self._uncommitted if not isinstance(one.outcome, Deferred)
+        ]
         over = head.lease_token is None or head.lease_expires_at + limits.CLOCK_MARGIN < now
         if not head.live or not over or self._settled(journal := self._decoded(head)) is journal:
             return False

@@ -32,6 +32,7 @@ class Persistence:
     def __call__(self, call: Callable[[], T]) -> T:
         """The call's result. Unavailable once `ends` is over; Unstorable, NewerFormat at once."""
         pause: Ms = FIRST_PAUSE
+        refused = False
         try:
             while True:
                 try:
@@ -39,11 +40,12 @@ class Persistence:
                 except (NewerFormat, Unstorable):
                     raise
                 except StoreError as error:
+                    refused = True
                     self.refusals.note(self.run_id, error.reason)
                     if self.ends is not None and self.clock.now() + pause >= self.ends:
                         raise Unavailable(f"the store refuses: {error}", error.reason) from error
                 self.clock.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
         finally:
-            if pause > FIRST_PAUSE:
+            if refused:
                 self.refusals.forget(self.run_id)

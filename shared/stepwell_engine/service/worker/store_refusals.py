@@ -1,26 +1,24 @@
 """What the store refuses to the workers of this process, to tell why a run stands still."""
 
-import threading
-
 from stepwell_engine.core.values.units import RunId
 
 
 class StoreRefusals:
-    """Runs whose worker has something in hand that the store does not take, and its reasons."""
+    """Runs whose worker has something in hand that the store does not take, and its reasons.
+
+    Each call is one operation of a dict: threads may share it.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._reasons: dict[RunId, str] = {}
 
     def note(self, run_id: RunId, reason: str) -> None:
         """The store refused a call of the run's worker."""
-        with self._lock:
-            self._reasons[run_id] = reason
+        self._reasons[run_id] = reason
 
     def forget(self, run_id: RunId) -> None:
         """It answered, or the worker gave up."""
-        with self._lock:
-            self._reasons.pop(run_id, None)
+        self._reasons.pop(run_id, None)
 
     def of(self, run_id: RunId) -> str | None:
         """Why a run stands still, in one clause; None if the store refuses it nothing."""
@@ -29,6 +27,5 @@ class StoreRefusals:
 
     def latest(self) -> str | None:
         """The latest refusal that lasts, of any run; None if there is none."""
-        with self._lock:
-            reasons = list(self._reasons.values())
+        reasons = list(self._reasons.values())
         return f"the store refuses: {reasons[-1]}" if reasons else None
