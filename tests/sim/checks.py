@@ -13,6 +13,7 @@ from stepwell_engine.limits import CLOCK_MARGIN, LEASE, MAX_LOST_LEASES
 from stepwell_engine.ports import KEEP, Commit
 from tests.sim.compensation import check_compensation
 from tests.sim.families import Families
+from tests.sim.hints import HintCounts
 from tests.sim.ledger import (
     SKEW,
     Execution,
@@ -52,6 +53,7 @@ class Checks:
     ) -> None:
         self.ledgers: dict[str, Ledger] = {}
         self.families = Families(self.ledgers, clock)
+        self.hints = HintCounts(calm)
         self.last_fault = 0
         self.last_refusal = 0  # of a store that refuses everything for a while
         self._slots = {slot.workflow: slot for slot in slots}

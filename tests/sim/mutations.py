@@ -30,6 +30,7 @@ from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.leased_run import LeasedRun
 from tests.sim.mutation import Mutation, advance, leased_run, patch, store
 from tests.sim.mutations_branches import BRANCHES
+from tests.sim.mutations_hints import HINTS
 from tests.sim.mutations_refusals import REFUSALS
 from tests.sim.mutations_stored import STORED
 from tests.sim.ports import SimRuns, Store
@@ -325,7 +326,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     leased_run("dispatch before commit", DispatchFirst, 3),
     Mutation("hint before create", frozenset({3}), Engine(starts=HintBeforeCreate)),
     leased_run("no dispatch", NoDispatch, 3),
-    advance("early hints are dropped", DropsEarlyHints, 3),
+    advance("early hints are not waited for", DropsEarlyHints, 3),
     leased_run("no clock check before an attempt", NoClockCheck, 4),
     Mutation("look-ups do not count", frozenset({4}), Engine(runner=LookupsDoNotCount)),
     Mutation("an effect after the deadline", frozenset({4}), Engine(runner=NoLookAtTheDeadline)),
@@ -351,4 +352,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *STORED,
     *BRANCHES,
     *REFUSALS,
+    *HINTS,
 )

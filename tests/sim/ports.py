@@ -261,6 +261,7 @@ class SimRuns:
             self._links.scheduler.note("deliver", written)
             if new is not old:
                 self._links.reacts("deliver", run_id)
+                self._checks.hints.wrote(run_id)
             return written
 
         return self._links.call("deliver", run_id, apply, ghost=True)
@@ -352,6 +353,8 @@ class SimRuns:
         self._links.scheduler.note(name, written)
         if isinstance(written, Done):
             self._links.reacts(name, written.head.run_id)
+            if name not in ("claim", "extend"):
+                self._checks.hints.wrote(written.head.run_id)
         return written
 
 
@@ -374,6 +377,8 @@ class SimDispatcher:
         """Put a hint on its way, unless it gets lost."""
         scheduler, faults = self._links.scheduler, self._links.faults
         scheduler.note("hint", subject.id, "in", delay)
+        if scheduler.current is not None and scheduler.current.name.startswith("worker"):
+            self._links.checks.hints.sent(subject.id, self._links.store.peek(subject.id))
         if faults.happens(faults.profile.hint_lost):
             scheduler.note("lost")
             self._links.fault()

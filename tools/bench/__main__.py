@@ -16,15 +16,18 @@ from tools.bench.report import (
     DYNAMODB,
     EMBEDDED,
     LONG,
+    SLEEPS,
     START,
     document,
     show,
     show_bill,
     show_dynamodb,
     show_long_runs,
+    show_sleeps,
     show_start,
     write,
 )
+from tools.bench.sleeps import sleeps
 from tools.bench.start import start
 from tools.bill.bill import bill
 from tools.bill.long_runs import long_runs
@@ -57,6 +60,9 @@ def main() -> int:
     long = long_runs()
     write(RESULTS, LONG, long)
     show_long_runs(console, long)
+    slept = sleeps()
+    write(RESULTS, SLEEPS, slept)
+    show_sleeps(console, slept)
     started = start()
     write(RESULTS, START, started)
     show_start(console, started)

@@ -17,6 +17,7 @@ from tools.bench.measure import Sizes
 
 # Sections of the file.
 EMBEDDED, DYNAMODB, BILL, LONG, START = "embedded", "dynamodb", "bill", "long_runs", "start"
+SLEEPS = "sleeps"
 # What is to be reached on a machine with two cores: the figure, and whether less is better.
 TARGETS: dict[str, tuple[float, bool]] = {
     "ms_per_step": (1.0, True),
@@ -143,6 +144,15 @@ def show_long_runs(console: Console, measured: Mapping[str, Any]) -> None:
     console.print(f"AWS, bytes of the largest head of these: {head}")
     calls = _against(measured["calls"], targets["calls"])
     console.print(f"AWS, calls that read all {measured['blobs_read']} pages of such a run: {calls}")
+
+
+def show_sleeps(console: Console, measured: Mapping[str, Any]) -> None:
+    """One line."""
+    refused = _against(measured["refused"], measured["target"])
+    console.print(
+        f"AWS, hints for {measured['sleeps']} sleeps of ten minutes: {measured['hints']}, each "
+        f"late by {measured['late_ms']:.0f} ms; claims refused: {refused}"
+    )
 
 
 def show_start(console: Console, started: Mapping[str, Any]) -> None:

@@ -141,14 +141,16 @@ def test_a_lost_answer_to_a_commit_records_once_and_goes_on() -> None:
     assert [record.key for record in world.journal(run_id).records] == ["s0", "s1"]
 
 
-def test_a_run_that_is_ready_soon_is_waited_for_one_later_is_hinted_again() -> None:
+def test_a_run_that_is_ready_soon_is_waited_for_a_hint_that_comes_earlier_is_dropped() -> None:
     world = World(Step(0, "nap", Kind.SLEEP, sleep_for=5_000), action(1))
     run_id = world.start()
     assert world.turn(run_id).status is Status.SLEEPING
     assert list(world.delays()) == [0, 5_000]
-    world.turn(run_id)
-    assert list(world.delays()) == [5_000]
-    world.clock.at += 3_500
+    for early in (5_000, limits.CLAIM_WAIT + 1):
+        world.clock.at = START + 5_000 - early
+        assert world.turn(run_id).status is Status.SLEEPING
+        assert list(world.delays()) == []
+    world.clock.at = START + 5_000 - limits.CLAIM_WAIT
     head = world.turn(run_id)
     assert head.status is Status.SUCCEEDED
     assert world.clock.at == START + 5_000

@@ -177,9 +177,7 @@ class Advance:
                 return None
             missing = head.ready_at - now
             if missing > limits.CLAIM_WAIT:
-                if missing <= limits.MAX_HINT_DELAY:
-                    self._dispatcher.hint(about_run(run_id, project), missing)
-                return None
+                return None  # the run has parked since: that sent a hint, or the tick will
             self._clock.sleep(max(missing, 1))
 
     def _settle_ended(self, head: Head) -> None:
