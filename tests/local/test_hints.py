@@ -1,6 +1,8 @@
 """Hints in the process: earliest wins, one at a time per run, exact to the millisecond."""
 
+import queue
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from stepwell_engine.adapters.process.hints import Hint, ProcessDispatcher
 from stepwell_engine.adapters.process.system import SystemClock
 from stepwell_engine.core.values.subject import about_run
-from stepwell_engine.limits import MAX_HINT_DELAY
+from stepwell_engine.limits import HOUR, MAX_HINT_DELAY
 
 
 class Clock:
@@ -251,3 +253,59 @@ def test_closing_sends_every_waiting_thread_home(live: ProcessDispatcher) -> Non
         thread.join()
     assert got == [None] * 4
     assert live.take() is None
+
+
+def wait_for_watcher(hints: ProcessDispatcher) -> None:
+    """A thread waits for the next due time."""
+    given_up = time.monotonic() + 10
+    while hints._watcher is None:
+        assert time.monotonic() < given_up
+        time.sleep(0.001)
+
+
+class JumpingClock(SystemClock):
+    """The machine's clock, which somebody sets ahead, or which stood still while it slept."""
+
+    ahead = 0
+
+    def now(self) -> int:
+        return super().now() + self.ahead
+
+
+def test_after_a_jump_of_the_clock_new_hints_are_handed_out_at_once() -> None:
+    clock = JumpingClock()
+    hints = ProcessDispatcher(clock)
+    taken: queue.Queue[str] = queue.Queue()
+
+    def work() -> None:
+        while (hint := hints.take()) is not None:
+            taken.put(hint.subject.id)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    hints.hint(about_run("sleeper", "demo"), 60_000)
+    wait_for_watcher(hints)
+    clock.ahead = 2 * HOUR
+    for name in "abcde":
+        hints.hint(about_run(name, "demo"))
+    found = {taken.get(timeout=10) for _ in range(6)}
+    assert found == {"sleeper", *"abcde"}
+    hints.close()
+    for thread in threads:
+        thread.join(10)
+
+
+def test_what_is_due_after_a_jump_of_the_clock_is_handed_out_without_a_new_hint() -> None:
+    clock = JumpingClock()
+    hints = ProcessDispatcher(clock)
+    taken: queue.Queue[Hint | None] = queue.Queue()
+    thread = threading.Thread(target=lambda: taken.put(hints.take()), daemon=True)
+    thread.start()
+    hints.hint(about_run("sleeper", "demo"), 60_000)
+    wait_for_watcher(hints)
+    clock.ahead = 2 * HOUR
+    hint = taken.get(timeout=10)
+    assert hint is not None
+    assert hint.subject.id == "sleeper"
+    thread.join(10)

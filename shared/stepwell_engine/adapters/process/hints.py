@@ -13,6 +13,7 @@ from stepwell_engine.core.values.units import EpochMs, Ms
 from stepwell_engine.limits import MAX_HINT_DELAY
 from stepwell_engine.ports import Clock
 
+_LOOK: Final = 1_000  # ms between two looks at the clock
 _SPARE: Final = 64  # outdated entries that the heap may always hold
 
 
@@ -110,7 +111,8 @@ class ProcessDispatcher:
         if len(self._heap) > 2 * len(self._pending) + _SPARE:
             self._heap = [one for one in self._heap if self._counts(one)]
             heapq.heapify(self._heap)
-        if self._heap[0] is hint:
+        # If the clock jumped, the watcher sleeps through an earlier one that is due by now.
+        if self._heap[0] is hint or self._heap[0].at <= self._clock.now():
             self._call_one()
 
     def _pop(self, now: EpochMs) -> Hint | None:
@@ -134,9 +136,10 @@ class ProcessDispatcher:
         self._changed.notify()
 
     def _watch(self, ms: Ms) -> None:
+        """Wait, but not for long: the clock may jump, and what counts a wait may stand still."""
         me = self._watcher = threading.get_ident()
         try:
-            self._changed.wait(ms / 1000)
+            self._changed.wait(min(ms, _LOOK) / 1000)
         finally:
             if self._watcher == me:
                 self._watcher = None
