@@ -13,10 +13,12 @@ from constructs import Construct
 from infra.functions import EXECUTOR
 from infra.nag import acknowledge
 
-# Lambda's rule: a batch is hidden for six times as long as a function may take, so that it is not
-# handed out again while Lambda still tries. A hint lost meanwhile is sent again by the tick.
-VISIBILITY: Final = 6 * EXECUTOR.timeout
-MAX_RECEIVES: Final = 5
+# The least that Lambda takes. An executor that fails on a hint has it delivered again in seconds;
+# only one that crashes, or that Lambda cannot invoke, leaves its batch hidden for so long. Lambda
+# may then still try while the batch is handed out again, which does no harm: leases see to that.
+VISIBILITY: Final = EXECUTOR.timeout
+# Pauses of 5 s that double up to 5 min: some 20 minutes of a store that does not answer.
+MAX_RECEIVES: Final = 10
 # What is older has long been hinted again. Longer than MAX_RECEIVES deliveries take.
 RETENTION: Final = cdk.Duration.days(1)
 DEAD_RETENTION: Final = cdk.Duration.days(14)

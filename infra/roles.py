@@ -61,7 +61,12 @@ class Roles:
         _allow(role, ("dynamodb:Query",), of_workflow)
         _allow(role, ("kms:Decrypt",), storage.key.key_arn)
         self._send_hints(role)
-        consume = ("sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
+        consume = (
+            "sqs:ChangeMessageVisibility",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+            "sqs:ReceiveMessage",
+        )
         _allow(role, consume, self._messaging.hints.queue_arn)
         self._own_queues(role, "SendMessage")
         _allow(role, ("lambda:InvokeFunction",), *chosen.functions)

@@ -9,4 +9,6 @@ from stepwell_engine.wiring.invocation import invocation
 def handler(event: dict[str, Any], context: Any) -> Any:
     """An event of SQS in, the messages that failed out."""
     with invocation(context) as (home, _):
-        return advance_batch(home.engine.advance, home.clock, home.counters.add, event, context)
+        return advance_batch(
+            home.engine.advance, home.clock, home.counters.add, home.again, event, context
+        )

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine.adapters.process.counters import Counters
-from stepwell_engine.adapters.sqs.hints import SqsBatches, SqsDispatcher
+from stepwell_engine.adapters.sqs.hints import SqsBatches, SqsDispatcher, SqsRedeliveries
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.limits import MAX_HINT_DELAY
 from stepwell_engine.ports import Dispatcher
@@ -24,6 +24,7 @@ class Sender:
         self.counters = Counters()
         self.single = SqsDispatcher(clients(), settings.hints_queue_url, self.counters)
         self.batches = SqsBatches(clients(), settings.hints_queue_url, self.counters)
+        self.redeliveries = SqsRedeliveries(clients(), settings.hints_queue_url, self.counters)
 
 
 @pytest.fixture
@@ -107,3 +108,27 @@ def test_the_part_of_a_batch_that_sqs_refuses_is_counted(
     sender.batches.flush()
     assert sender.counters.take() == {"HintsLost": 1, "HintsSent": 2}
     assert "1 of 3 hints were not sent: try again" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("receives", "seconds"), [(1, 5), (2, 10), (3, 20), (6, 160), (7, 300), (1_000, 300)]
+)
+def test_a_message_that_failed_is_delivered_again_in_seconds(
+    sender: Sender, settings: AwsSettings, clock: ManualClock, receives: int, seconds: int
+) -> None:
+    sender.single.hint(about_run("run-1", "shop"))
+    sqs = clients().get("sqs", attempts=1)
+    (message,) = sqs.receive_message(QueueUrl=settings.hints_queue_url)["Messages"]
+    sender.redeliveries.again(message["ReceiptHandle"], receives)
+    (hidden,) = waiting(HINTS)
+    assert hidden.visible_at - clock.now() == seconds * 1000
+    assert sender.counters.take() == {"HintsSent": 1}
+
+
+def test_a_message_that_sqs_keeps_hidden_is_logged_and_counted(
+    sender: Sender, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        sender.redeliveries.again("no receipt", 1)
+    assert "a message that failed comes late: " in caplog.text
+    assert sender.counters.take() == {"HintsHidden": 1}

@@ -13,11 +13,11 @@ TIMEOUTS = {"Api": 28, "Executor": 900, "Tick": 60}
 QUEUES = ("Hints", "DeadHints", "DeadTicks")
 
 
-def test_the_queue_hides_a_batch_for_six_times_as_long_as_an_executor_may_run(
+def test_the_queue_hides_a_batch_for_as_long_as_an_executor_may_run(
     default: Assembly,
 ) -> None:
     queue = default.template("compute").one("SQS::Queue", "MessagingHints")
-    assert queue["VisibilityTimeout"] == 6 * TIMEOUTS["Executor"]
+    assert queue["VisibilityTimeout"] == TIMEOUTS["Executor"]
     assert queue["ReceiveMessageWaitTimeSeconds"] == 20
     assert "FifoQueue" not in queue
     # A hint reaches the dead letters before it is forgotten.
@@ -29,7 +29,7 @@ def test_what_cannot_be_delivered_is_kept_for_two_weeks(default: Assembly) -> No
     compute = default.template("compute")
     dead = compute.name("SQS::Queue", "DeadHints")
     redrive = compute.one("SQS::Queue", "MessagingHints")["RedrivePolicy"]
-    assert redrive == {"deadLetterTargetArn": arn_of(dead), "maxReceiveCount": 5}
+    assert redrive == {"deadLetterTargetArn": arn_of(dead), "maxReceiveCount": 10}
     for name in ("DeadHints", "DeadTicks"):
         assert compute.one("SQS::Queue", name)["MessageRetentionPeriod"] == 14 * 86_400
 

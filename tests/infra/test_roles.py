@@ -45,6 +45,7 @@ def test_the_executor_may(compute: Template) -> None:
         "dynamodb:Query",
         "dynamodb:UpdateItem",
         "kms:Decrypt",
+        "sqs:ChangeMessageVisibility",
         "sqs:DeleteMessage",
         "sqs:GetQueueAttributes",
         "sqs:ReceiveMessage",
@@ -81,7 +82,10 @@ def test_only_the_executor_takes_hints(compute: Template) -> None:
     takers = {
         role
         for role in ROLES
-        for action in ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:DeleteQueue")
+        for action in (
+            *("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:DeleteQueue"),
+            "sqs:ChangeMessageVisibility",
+        )
         if hints in resources(compute, role, action)
     }
     assert takers == {"ComputeExecutorRole"}

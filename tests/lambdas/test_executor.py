@@ -63,13 +63,23 @@ class FakeHome:
         self.engine = self
         self.advance = self
         self.run = run
+        self.asked_again: list[tuple[str, int]] = []
+
+    def again(self, receipt: str, receives: int) -> None:
+        self.asked_again.append((receipt, receives))
 
 
 def event(*bodies: str) -> dict[str, Any]:
     """An event of SQS; the messages are called 0, 1, …"""
     return {
         "Records": [
-            {"messageId": str(index), "body": body, "eventSource": "aws:sqs"}
+            {
+                "messageId": str(index),
+                "receiptHandle": f"receipt-{index}",
+                "body": body,
+                "attributes": {"ApproximateReceiveCount": str(index + 1)},
+                "eventSource": "aws:sqs",
+            }
             for index, body in enumerate(bodies)
         ]
     }
@@ -84,7 +94,7 @@ def failed(
 ) -> list[str]:
     """The ids of the messages that come again."""
     answer = advance_batch(
-        home.engine.advance, home.clock, home.counters.add, made, Context(left), threads
+        home.engine.advance, home.clock, home.counters.add, home.again, made, Context(left), threads
     )
     return [one["itemIdentifier"] for one in answer["batchItemFailures"]]
 
@@ -114,6 +124,7 @@ def test_a_message_that_met_an_unanswering_store_comes_again_and_no_other(
 
     home = FakeHome(run)
     assert failed(home, event(hint("run-0"), hint("run-1"), hint("run-2"))) == ["1"]
+    assert home.asked_again == [("receipt-1", 2)]
     assert home.counters.take() == {"HintsTaken": 3, "StoreUnavailable": 1}
     assert "run run-1: no answer; the hint will come again" in caplog.text
 

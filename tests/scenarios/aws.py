@@ -106,7 +106,7 @@ class AwsHome(Home):
                 "messageId": one["MessageId"],
                 "receiptHandle": one["ReceiptHandle"],
                 "body": one["Body"],
-                "attributes": {},
+                "attributes": {"ApproximateReceiveCount": "1"},
                 "messageAttributes": {},
                 "eventSource": "aws:sqs",
             }
@@ -117,6 +117,7 @@ class AwsHome(Home):
             home.engine.advance,
             self.clock,
             home.counters.add,
+            home.again,
             {"Records": records},
             Context(self.clock, life),
             threads=1,

@@ -38,20 +38,27 @@ def advance_batch(
     engine: Advance,
     clock: Clock,
     count: Callable[[str], None],
+    again: Callable[[str, int], None],
     event: dict[str, Any],
     context: Any,
     threads: int = THREADS,
 ) -> Any:
     """Advance the runs of a batch; the answer names the messages that have to come again.
 
-    `count` takes the name of a metric.
+    `count` takes the name of a metric; `again` has a message come again in seconds, given its
+    receipt and how often it was received.
     """
     ends = clock.now() + context.get_remaining_time_in_millis() - MARGIN
 
     def advance(record: SQSRecord) -> None:
-        budget = ends - clock.now()
-        if budget <= 0:
-            raise TimeoutError("no time is left to begin this one: it comes again")
-        hints.advance(engine, record.body, budget, count)
+        try:
+            budget = ends - clock.now()
+            if budget <= 0:
+                raise TimeoutError("no time is left to begin this one: it comes again")
+            hints.advance(engine, record.body, budget, count)
+        except Exception:
+            attributes = record.raw_event["attributes"]
+            again(record.receipt_handle, int(attributes["ApproximateReceiveCount"]))
+            raise
 
     return process_partial_response(event, advance, ConcurrentProcessor(threads), context)

@@ -20,7 +20,7 @@ from stepwell_engine.adapters.runners.function import Call, FunctionRunner
 from stepwell_engine.adapters.runners.lambda_function import LambdaFunctions, invoke_later
 from stepwell_engine.adapters.runners.sql_data_api import DataApiRunner
 from stepwell_engine.adapters.secrets.kms import KmsSecrets
-from stepwell_engine.adapters.sqs.hints import SqsBatches, SqsDispatcher
+from stepwell_engine.adapters.sqs.hints import SqsBatches, SqsDispatcher, SqsRedeliveries
 from stepwell_engine.adapters.sqs.queues import SqsQueues
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.ports import Clock, StepRunner
@@ -44,11 +44,13 @@ class AwsHome:
 
     The sweep's hints go out in batches, the last of them with `flush`. `invoke_later` takes the
     ARN of a function of the installation and its event; it tells whether that will be invoked.
+    `again` has a hint that failed delivered again in seconds.
     """
 
     engine: Engine
     flush: Callable[[], None]
     invoke_later: Callable[[str, bytes], bool]
+    again: Callable[[str, int], None]
     counters: Counters
     clock: Clock
     close: Callable[[], None]
@@ -84,6 +86,7 @@ def aws(
         engine=replace(engine, sweep=sweep),
         flush=batches.flush,
         invoke_later=partial(invoke_later, clients),
+        again=SqsRedeliveries(clients, settings.hints_queue_url, counters).again,
         counters=counters,
         clock=clock,
         close=outside.close,

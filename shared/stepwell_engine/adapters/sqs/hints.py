@@ -17,6 +17,9 @@ from stepwell_engine.limits import MAX_HINT_DELAY, SECOND
 
 BATCH: Final = 10  # messages of one request
 
+FIRST_PAUSE: Final = 5  # seconds until a message that failed is delivered again
+LONGEST_PAUSE: Final = 300
+_DOUBLINGS: Final = 10  # more than lead to the longest
 _ATTEMPTS: Final = 3  # a doubled hint does no harm
 
 log = logging.getLogger(__name__)
@@ -83,6 +86,30 @@ class SqsBatches:
             log.warning("%d of %d hints were not sent: %s", lost, len(held), reason)
         if lost < len(held):
             self._counters.add("HintsSent", len(held) - lost)
+
+
+class SqsRedeliveries:
+    """Has messages that were received delivered again in seconds.
+
+    Left alone, one that failed stays hidden for as long as an executor may run.
+    """
+
+    def __init__(self, clients: Clients, queue_url: str, counters: Counters) -> None:
+        """Counts `HintsHidden`: those for which SQS does not do so."""
+        self._clients = clients
+        self._queue_url = queue_url
+        self._counters = counters
+
+    def again(self, receipt: str, receives: int) -> None:
+        """Deliver a message once more; the pause doubles with each time it was received."""
+        pause = min(FIRST_PAUSE << min(receives - 1, _DOUBLINGS), LONGEST_PAUSE)
+        try:
+            self._clients.get("sqs", attempts=_ATTEMPTS).change_message_visibility(
+                QueueUrl=self._queue_url, ReceiptHandle=receipt, VisibilityTimeout=pause
+            )
+        except ERRORS as error:
+            self._counters.add("HintsHidden")
+            log.warning("a message that failed comes late: %s", message_of(error))
 
 
 def _message(subject: Subject, delay: Ms) -> dict[str, Any]:
