@@ -19,13 +19,14 @@ from stepwell_engine.adapters.dynamodb.models import ControlItem, HeadItem, defi
 from stepwell_engine.adapters.dynamodb.runs import DynamoRuns
 from stepwell_engine.adapters.process.system import SystemClock
 from stepwell_engine.core.run.head import Blob, Head
-from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
+from stepwell_engine.core.run.inbox import InboxMessage, MessageKind, Slot
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.journal_codec import JournalCodec
 from stepwell_engine.core.run.keys import StepKeys
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.core.values.subject import about_run
+from stepwell_engine.limits import RUN_FORMAT
 from stepwell_engine.ports import (
     Commit,
     Delivered,
@@ -112,7 +113,8 @@ CHILD = Head(
 )
 SIGNAL = InboxMessage(MessageKind.SIGNAL, "approved", AT + 14, b"null")
 SENT_TO = Head(run_id(6), "shop", "refund", 1, AT, Status.WAITING, None, AT + 900, AT + 900)
-RECEIVED = replace(SENT_TO, ready_at=0, wake_at=AT + 15, inbox_seq=1, inbox={"m3": SIGNAL})
+OLDER_RECEIVED = replace(SENT_TO, ready_at=0, wake_at=AT + 15, inbox_seq=1, inbox={"m3": SIGNAL})
+RECEIVED = replace(SENT_TO, inbox_seq=1, overflow_last=1, overflow_count=1, format=RUN_FORMAT)
 PAGE = Blob(f"p.{TOKEN}.1", b'[[0,"s",1]]')
 BODY = Blob("m.m2", b'{"large":true}')
 
@@ -185,27 +187,35 @@ def test_runs_are_written_as_in_the_golden_file(
     for head in (*OLDER_HEADS, CHILD, SENT_TO):
         assert home.runs.create(head, [BODY] if head is WAITING else []) == Done(head)
     delivered = home.runs.deliver(SENT_TO.run_id, "m3", SIGNAL, AT + 15, None, "approval-42")
-    assert delivered == Delivered(RECEIVED, SIGNAL.at)
-    home.runs.commit(Commit(HELD.run_id, TOKEN, 1, HELD.journal, blobs=(PAGE,)))
+    assert delivered == Delivered(RECEIVED, SIGNAL.at, wakes=False)
+    home.runs.commit(Commit(HELD.run_id, TOKEN, 1, HELD.journal, wants="paid", blobs=(PAGE,)))
     monkeypatch.setattr(dynamodb_blobs, "CHUNK", 4)
     home.runs.create(FRESH, [Blob("input", b"0123456789")])
     assert as_json(home.items(RUNS)) == golden("runs")
 
 
-def test_children_notifications_and_deliveries_of_the_golden_file_are_read(
-    home: DynamoHome,
+@pytest.mark.parametrize(
+    ("name", "received"), [("runs", RECEIVED), ("runs_before_overflow", OLDER_RECEIVED)]
+)
+def test_children_notifications_and_deliveries_of_the_golden_files_are_read(
+    home: DynamoHome, name: str, received: Head
 ) -> None:
-    put_golden(RUNS, golden("runs"))
+    put_golden(RUNS, golden(name))
     assert home.runs.get(CHILD.run_id) == CHILD
     again = replace(SIGNAL, at=AT + 99)
     delivered = home.runs.deliver(SENT_TO.run_id, "m4", again, AT + 99, None, "approval-42")
-    assert delivered == Delivered(RECEIVED, SIGNAL.at)
+    assert delivered == Delivered(received, SIGNAL.at)
+    slots = home.runs.overflow(SENT_TO.run_id, 1, received.overflow_last)
+    assert slots == ({1: Slot("m3", SIGNAL, "approval-42")} if name == "runs" else {})
     assert isinstance(home.runs.mark_notified(CHILD.run_id), Done)
+
+
+OF_RUNS = ("runs", "runs_before_overflow", "runs_before_cascades", "runs_before_children")
 
 
 # The oldest file was written when there were no children, no pending notifications, and no places
 # of messages; the older one when no cascade and no time of a claim was stored.
-@pytest.mark.parametrize("name", ["runs", "runs_before_cascades", "runs_before_children"])
+@pytest.mark.parametrize("name", OF_RUNS)
 def test_runs_of_the_golden_files_are_read(home: DynamoHome, name: str) -> None:
     put_golden(RUNS, golden(name))
     for head in OLDER_HEADS:
@@ -230,7 +240,7 @@ def test_runs_of_the_golden_files_are_read(home: DynamoHome, name: str) -> None:
     assert {head.run_id for head in listed} == {head.run_id for head in OLDER_HEADS}
 
 
-@pytest.mark.parametrize("name", ["runs", "runs_before_cascades", "runs_before_children"])
+@pytest.mark.parametrize("name", OF_RUNS)
 def test_a_run_of_the_golden_files_goes_on(home: DynamoHome, name: str) -> None:
     put_golden(RUNS, golden(name))
     claimed = home.runs.claim(WAITING.run_id, TOKEN, AT + 100, AT + 60_000)

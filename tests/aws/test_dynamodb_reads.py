@@ -14,6 +14,7 @@ from stepwell_engine.adapters.dynamodb.runs import DynamoRuns
 from stepwell_engine.adapters.dynamodb.versions import DynamoVersions
 from stepwell_engine.adapters.process.system import SystemClock
 from stepwell_engine.core.run.head import Blob
+from stepwell_engine.core.run.inbox import Slot
 from stepwell_engine.ports import Delivered, Grant, Project, Refused, Resource
 from tests.contract.heads import NOW, RUN, a_head, put, some_message
 from tools.moto_home import CONTROL, RUNS, SHARDS, DynamoHome, client
@@ -79,11 +80,20 @@ def test_a_delivery_sees_what_came_a_moment_before(runs: DynamoRuns) -> None:
     first = runs.deliver(RUN, "m", some_message(), NOW, body, key="k")
     assert isinstance(first, Delivered)
     assert first.head == runs.get(RUN)
-    assert runs.deliver(RUN, "other", some_message(), NOW + 7, body, key="k") == first
-    assert runs.deliver(RUN, "m", some_message(), NOW + 7, body) == first
+    again = runs.deliver(RUN, "other", some_message(), NOW + 7, body, key="k")
+    assert again == Delivered(first.head, first.at)
+    assert runs.overflow(RUN, 1, 1) == {1: Slot("m", some_message(), "k")}
     runs.cancel(RUN, NOW)
     again = runs.deliver(RUN, "other", some_message(), NOW + 7, body, key="k")
     assert again == Delivered(runs.get(RUN), first.at)
+
+
+def test_a_delivery_without_a_key_sees_what_came_a_moment_before(runs: DynamoRuns) -> None:
+    put(runs, a_head())
+    first = runs.deliver(RUN, "m", some_message(), NOW, None)
+    assert isinstance(first, Delivered)
+    again = runs.deliver(RUN, "m", some_message(), NOW + 7, Blob("m.1", b"x"))
+    assert again == Delivered(first.head, first.at)
 
 
 def test_a_definition_is_there_once_it_is_published(database: DynamoDB) -> None:

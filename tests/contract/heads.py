@@ -64,10 +64,14 @@ def check_done(runs: Runs, written: Written, after: Head) -> None:
 
 
 def check_delivered(
-    runs: Runs, delivered: Delivered | Refused, after: Head | None, at: int = NOW
+    runs: Runs,
+    delivered: Delivered | Refused,
+    after: Head | None,
+    at: int = NOW,
+    wakes: bool = True,
 ) -> None:
     """The message is or was there since `at`, and this is the head now."""
-    assert delivered == Delivered(after, at)
+    assert delivered == Delivered(after, at, wakes)
     assert after is None or runs.get(after.run_id) == after
 
 

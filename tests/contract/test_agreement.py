@@ -24,7 +24,7 @@ Call = Callable[[Runs, str], object]
 TIMES = st.sampled_from([0, NOW, NOW + 1, NOW + CLOCK_MARGIN, NOW + CLOCK_MARGIN + 1])
 TOKENS = st.sampled_from(["t1", "t2"])
 NUMBERS = st.integers(0, 3)
-MAILS = st.sampled_from(["m1", "m2", "m3"])
+MAILS = st.sampled_from(["m1", "m2", "m3", "m4", "m5", "m6"])
 EXPECTED: st.SearchStrategy[Literal["live", "cancelled"]] = st.sampled_from(["live", "cancelled"])
 
 
@@ -62,6 +62,8 @@ def commits(draw: st.DrawFn) -> Call:
         release=draw(st.booleans()),
         progress=draw(st.booleans()),
         consumed=tuple(draw(st.lists(MAILS, max_size=2))),
+        taken=tuple(draw(st.lists(st.integers(1, 4), max_size=1))),
+        wants=draw(st.just(KEEP) | st.sampled_from(["", "paid", "t1"])),
         blobs=(Blob(blob, b"x"),),
         notify_pending=draw(st.booleans()),
     )

@@ -11,6 +11,7 @@ from tests.contract.heads import (
     COMMIT,
     NOW,
     RUN,
+    TOKEN,
     UNTIL,
     a_head,
     held,
@@ -86,11 +87,12 @@ def test_a_run_that_moved_between_two_pages_hides_no_other(runs: Runs) -> None:
 
 
 def test_writes_move_a_run_in_and_out_of_what_is_due(runs: Runs) -> None:
-    put(runs, held())
+    put(runs, a_head(wake_at=UNTIL, commit_seq=1))
     assert runs.due(NOW, None, 10) == ([], None)
     runs.deliver(RUN, "m", some_message(), NOW - 7, None)
     assert list(pages(runs, NOW)) == [Due(about_run(RUN, "shop"), NOW - 7)]
-    runs.commit(replace(COMMIT, wake_at=UNTIL))
+    runs.claim(RUN, TOKEN, NOW, UNTIL)
+    runs.commit(replace(COMMIT, commit_seq=1, wake_at=UNTIL))
     assert list(pages(runs, NOW)) == []
     assert list(pages(runs, UNTIL)) == [Due(about_run(RUN, "shop"), UNTIL)]
 

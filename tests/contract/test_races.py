@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from stepwell_engine.core.run.head import Blob
 from stepwell_engine.core.run.status import Status
+from stepwell_engine.limits import INLINE_MESSAGES
 from stepwell_engine.ports import Delivered, Done, Refused, Written
 from tests.contract.heads import (
     COMMIT,
@@ -22,6 +23,7 @@ from tests.contract.heads import (
     some_message,
 )
 from tests.contract.homes import Home
+from tests.contract.inboxes import pending
 
 THREADS = 32
 TURNS = 10
@@ -102,11 +104,12 @@ def test_all_of_many_messages_arrive(shared: Home) -> None:
     head = shared.runs.get(RUN)
     assert head is not None
     assert head.inbox_seq == THREADS
-    assert set(head.inbox) == {f"m{n}" for n in range(THREADS)}
+    assert len(head.inbox) == INLINE_MESSAGES
+    assert set(pending(shared.runs, head)) == {f"m{n}" for n in range(THREADS)}
 
 
 def test_one_of_many_deliveries_of_a_message_arrives(shared: Home) -> None:
-    put(shared.runs, a_head())
+    put(shared.runs, a_head(commit_seq=1))
     results = at_once(lambda n: shared.runs.deliver(RUN, "m", some_message(f"s{n}"), NOW, None))
     head = shared.runs.get(RUN)
     assert head is not None
@@ -115,13 +118,13 @@ def test_one_of_many_deliveries_of_a_message_arrives(shared: Home) -> None:
 
 
 def test_one_of_many_deliveries_with_a_key_arrives(shared: Home) -> None:
-    put(shared.runs, a_head())
+    put(shared.runs, a_head(commit_seq=1))
     results = at_once(
         lambda n: shared.runs.deliver(RUN, f"m{n}", some_message(), NOW, None, key="once")
     )
     head = shared.runs.get(RUN)
     assert head is not None
-    assert (head.inbox_seq, len(head.inbox)) == (1, 1)
+    assert (head.inbox_seq, head.pending) == (1, 1)
     assert results == [Delivered(head, NOW)] * THREADS
 
 
@@ -141,7 +144,7 @@ def test_one_of_many_cancels_ends_a_run(shared: Home) -> None:
 def test_a_park_never_misses_a_message(shared: Home) -> None:
     """Mail comes before the park, which is then refused, or after it, and then wakes the run."""
     put(shared.runs, held())
-    park = replace(COMMIT, wake_at=UNTIL, ready_at=UNTIL)
+    park = replace(COMMIT, wake_at=UNTIL, ready_at=UNTIL, wants="paid", release=True)
 
     def park_or_deliver(number: int) -> Written | Delivered:
         if number == 0:
@@ -152,9 +155,12 @@ def test_a_park_never_misses_a_message(shared: Home) -> None:
         parked = at_once(park_or_deliver, 4)[0]
         head = shared.runs.get(RUN)
         assert head is not None
-        assert (head.ready_at, head.wake_at, len(head.inbox)) == (0, NOW, 3 * turn + 3)
+        assert (head.inbox_seq, head.pending) == (3 * turn + 3, 3 * turn + 3)
         if isinstance(parked, Refused):  # the number goes on by one a turn, either way
             shared.runs.commit(replace(COMMIT, commit_seq=turn))
+        else:
+            assert (head.ready_at, head.wake_at) == (0, NOW)
+            shared.runs.claim(RUN, TOKEN, NOW, UNTIL)
 
 
 def test_a_cancel_and_a_commit_come_one_after_the_other(shared: Home) -> None:

@@ -12,16 +12,28 @@ from typing import Any
 
 from stepwell_engine.adapters.sqlite.schema import SCHEMA, VERSION
 from stepwell_engine.core.run.head import Blob, Head
-from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
+from stepwell_engine.core.run.inbox import InboxMessage, MessageKind, Slot
 from stepwell_engine.core.run.status import Status
+from stepwell_engine.limits import RUN_FORMAT
 from stepwell_engine.ports import Delivered, Done, Published
 from tests.contract.homes import SqliteHome
 
 FOLDER = Path(__file__).parents[1] / "golden"
 GOLDEN = FOLDER / "sqlite_rows.json"
+BEFORE_OVERFLOW = FOLDER / "sqlite_rows_before_overflow.json"
 COLUMNS = 'SELECT name, type, "notnull" FROM pragma_table_info(?)'
 OLDER = FOLDER / "sqlite_version_1.sql"
-TABLES = ("heads", "mail", "deliveries", "blobs", "keys", "queues", "messages", "published")
+TABLES = (
+    "heads",
+    "mail",
+    "overflow",
+    "deliveries",
+    "blobs",
+    "keys",
+    "queues",
+    "messages",
+    "published",
+)
 
 CREATED = Head(
     run_id="01890000-0000-7000-8000-00000000000a",
@@ -53,12 +65,9 @@ CREATED = Head(
     cascade=True,
 )
 SIGNAL = InboxMessage(MessageKind.SIGNAL, "approved", 1_800_000_000_014, b"null")
-HEAD = replace(
-    CREATED,
-    ready_at=0,
-    wake_at=1_800_000_000_004,
-    inbox_seq=7,
-    inbox={**CREATED.inbox, "m3": SIGNAL},
+HEAD = replace(CREATED, inbox_seq=7, overflow_last=1, overflow_count=1, format=RUN_FORMAT)
+OLDER_HEAD = replace(
+    CREATED, ready_at=0, inbox_seq=7, inbox={**CREATED.inbox, "m3": SIGNAL}, format=1
 )
 BLOB = Blob("mail/m2", b'{"large":true}')
 
@@ -90,7 +99,7 @@ def test_rows_are_written_as_in_the_golden_file(sqlite_home: SqliteHome) -> None
     written = sqlite_home.runs.deliver(
         HEAD.run_id, "m3", SIGNAL, 1_800_000_000_004, None, "approval-42"
     )
-    assert written == Delivered(HEAD, SIGNAL.at)
+    assert written == Delivered(HEAD, SIGNAL.at, wakes=False)
     sqlite_home.queues.create("shop", "orders", 30_000, 3)
     sqlite_home.queues.send("shop", "orders", b'{"order":18}', 1_800_000_000_011)
     sqlite_home.queues.receive("shop", "orders", 1, 1_800_000_000_012)
@@ -100,23 +109,50 @@ def test_rows_are_written_as_in_the_golden_file(sqlite_home: SqliteHome) -> None
 
 
 def test_rows_of_the_golden_file_are_read(path: Path) -> None:
-    golden = json.loads(GOLDEN.read_text())
+    SqliteHome(path).close()
+    put_golden(path, GOLDEN)
+    check_read(path, HEAD)
+    home = SqliteHome(path)
+    assert home.runs.overflow(HEAD.run_id, 1, 1) == {1: Slot("m3", SIGNAL, "approval-42")}
+    home.close()
+
+
+def test_a_file_without_an_overflow_gets_one_and_stays_readable_for_older_versions(
+    path: Path,
+) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in SCHEMA:
+            connection.execute(statement)
+        names = [row[1] for row in connection.execute("PRAGMA table_info(heads)")]
+    put_golden(path, BEFORE_OVERFLOW)
+    check_read(path, OLDER_HEAD)
+    assert shape(path) == shape(path.with_name("new"))
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        # As an older version inserts: it names the columns that it knows.
+        values = f"SELECT 'other', {', '.join(names[1:])} FROM heads"  # noqa: S608 - ours
+        connection.execute(f"INSERT INTO heads ({', '.join(names)}) {values}")
+    home = SqliteHome(path)
+    other = home.runs.get("other")
+    assert other == replace(OLDER_HEAD, run_id="other", inbox={})
+    home.close()
+
+
+def put_golden(path: Path, name: Path) -> None:
+    """The rows of a golden file, into the tables of a file."""
+    golden = json.loads(name.read_text())
     connection = sqlite3.connect(path, isolation_level=None)
-    for statement in SCHEMA:
-        connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {golden.pop('user_version')}")
     for table, content in golden.items():
         for row in content:
             insert(connection, table, row)
     connection.close()
-    check_read(path, HEAD)
 
 
 def test_a_file_of_version_1_is_upgraded(path: Path) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.executescript(OLDER.read_text())
     connection.close()
-    check_read(path, replace(HEAD, claimed_at=0, cascade=False))
+    check_read(path, replace(OLDER_HEAD, claimed_at=0, cascade=False))
     assert shape(path) == shape(path.with_name("new"))
 
 

@@ -9,10 +9,11 @@ from stepwell_engine.core.declared.decide import decide
 from stepwell_engine.core.declared.definition import Definition, Kind, Step
 from stepwell_engine.core.declared.settle import close, settle, settle_cancelled
 from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome, Succeeded
-from stepwell_engine.core.run.decision import Finish, Park, StartAttempts
+from stepwell_engine.core.run.decision import Finish, Park, ReadOverflow, StartAttempts
 from stepwell_engine.core.run.head import Head
-from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
+from stepwell_engine.core.run.inbox import InboxMessage, MessageKind, Slot
 from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.overflow import NOTHING_READ, Taken
 from stepwell_engine.core.run.records import Record, Stored
 from stepwell_engine.core.run.retry import backoff, pause
 from stepwell_engine.core.run.status import Status, StepStatus
@@ -206,9 +207,57 @@ def test_a_signal_body_of_unknown_size_counts_as_the_largest() -> None:
     assert decision.journal.records[0].output == Stored("m.a", limits.MAX_SIGNAL_PAYLOAD)
 
 
+def beside(last: int, count: int) -> Head:
+    """A head beside which there are signals."""
+    return replace(HEAD, overflow_last=last, overflow_count=count)
+
+
+def slots(*names: str) -> dict[int, Slot]:
+    messages = (InboxMessage(MessageKind.SIGNAL, name, NOW, name.encode()) for name in names)
+    return {number: Slot(str(number), one) for number, one in enumerate(messages, 1)}
+
+
+def test_what_is_in_the_head_is_taken_before_what_is_beside_it() -> None:
+    read = NOTHING_READ.read(1, slots("go"))
+    inside = {"a": InboxMessage(MessageKind.SIGNAL, "go", NOW, b"1")}
+    decision = decide(WAITING, beside(1, 1), Journal(), inside, NOW, overflow=read)
+    assert (decision.consumed, decision.taken) == (("a",), (1,))
+    assert decision.next == Finish(Status.SUCCEEDED)
+
+
+def test_what_is_beside_a_head_is_read_before_a_wait_parks_or_expires() -> None:
+    head = beside(20, 3)
+    for now in (NOW, NOW + 1_000):
+        opened = decide(WAITING, HEAD, Journal(), {}, NOW).journal
+        assert decide(WAITING, head, opened, {}, now).next == ReadOverflow()
+        first = NOTHING_READ.read(16, slots(*("stop",) * 16))
+        assert decide(WAITING, head, opened, {}, now, overflow=first).next == ReadOverflow()
+        rest = first.read(20, {})
+        decision = decide(WAITING, head, opened, {}, now, overflow=rest)
+        assert decision.absent
+        assert decision.next in (Park(Status.WAITING, NOW + 1_000, "go"), Finish(Status.FAILED))
+
+
+def test_nothing_is_read_where_nothing_is_pending() -> None:
+    parked = Park(Status.WAITING, NOW + 1_000, "go")
+    assert decide(WAITING, beside(20, 0), Journal(), {}, NOW).next == parked
+    known = Journal(taken=Taken(20))
+    assert decide(WAITING, beside(20, 1), known, {}, NOW).next == parked
+
+
+def test_a_take_leaves_others_and_passes_over_what_is_void() -> None:
+    found = slots("stop", "go", "go", "go")
+    read = NOTHING_READ.read(4, {**found, 2: replace(found[2], void=True)})
+    decision = decide(WAITING, beside(4, 3), Journal(), {}, NOW, overflow=read)
+    assert decision.taken == (3, 4)
+    assert decision.journal.taken == Taken(0, ((2, 4),))
+    again = decide(WAITING, beside(4, 1), decision.journal, {}, NOW, overflow=read)
+    assert again.taken == ()
+
+
 def test_a_wait_expires_counted_from_the_first_park_without_a_retry() -> None:
     parked = decide(WAITING, HEAD, Journal(), {}, NOW)
-    assert parked.next == Park(Status.WAITING, NOW + 1_000)
+    assert parked.next == Park(Status.WAITING, NOW + 1_000, "go")
     again = decide(WAITING, HEAD, parked.journal, {"a": OTHER}, NOW + 999)
     assert again.next == parked.next
     expired = decide(WAITING, HEAD, parked.journal, {}, NOW + 1_000)

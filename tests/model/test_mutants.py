@@ -22,7 +22,7 @@ from stepwell_engine.core.declared import (
     transitions,
     waits,
 )
-from stepwell_engine.core.run import retry
+from stepwell_engine.core.run import head, overflow, retry
 from stepwell_engine.core.run import transitions as run_transitions
 from stepwell_engine.service.runs import children, controls, run_reader
 from stepwell_engine.service.worker import leased_run
@@ -149,12 +149,24 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
                 "        until = context.now + step.timeout\n"
                 "        opened = Record(step.key, opened.status, 1, context.now, next_at=until)\n"
                 "        journal = record_open(journal, opened)\n",
-            )
+            ),
+            # A signal of another name no longer has the run park anew; it may.
+            Edit(
+                head, "Head.wakes_for", "return self.lease_token is None and waits", "return True"
+            ),
         ],
     ),
     "the newest signal is taken first": (
         "signals",
-        [Edit(waits, "_oldest", "in inbox.items()", "in reversed(inbox.items())")],
+        [
+            Edit(waits, "_oldest", "in inbox.items()", "in reversed(inbox.items())"),
+            Edit(
+                overflow,
+                "Overflow.oldest",
+                "self.messages.items()",
+                "reversed(self.messages.items())",
+            ),
+        ],
     ),
     "a signal is not consumed": (
         "signals",

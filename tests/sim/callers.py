@@ -17,7 +17,7 @@ from stepwell_engine.service.runs.starts import Starts
 from tests.sim.answers import Answers
 from tests.sim.definitions import PROJECT, SIGNALS
 from tests.sim.ledger import Ledger
-from tests.sim.ports import Links
+from tests.sim.links import Links
 from tests.sim.scheduler import EPOCH
 from tests.sim.workload import Slot, Start, noise
 

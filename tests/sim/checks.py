@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.run.attempt import Attempt, Outcome
 from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.records import Record
@@ -25,7 +26,7 @@ from tests.sim.ledger import (
     refer,
     reported_in_flight,
 )
-from tests.sim.messages import check_inbox, check_parked
+from tests.sim.messages import accept, check_inbox, check_parked
 from tests.sim.outcomes import Look, check_finished, check_open
 from tests.sim.scheduler import Violation
 from tests.sim.sizes import check_size
@@ -132,7 +133,7 @@ class Checks:
             )
         before = ledger.journal
         self._journal(ledger, old, new, commit.blobs, hand)
-        check_size(ledger.journal, new.journal)
+        check_size(ledger.codec, ledger.journal, new.journal)
         if ledger.journal != before:
             ledger.losses = 0
         if ledger.journal != before and new.status is not Status.CANCELLED:
@@ -148,21 +149,19 @@ class Checks:
         ledger.ready_since = ready_from(ledger, now)
         self._rests(ledger, new)
 
-    def delivered(self, old: Head, new: Head, message_id: str) -> None:
-        """A message was put into the inbox."""
+    def delivered(
+        self, old: Head, new: Head, sent: tuple[str, InboxMessage], number: int | None = None
+    ) -> None:
+        """A message was put into the inbox, into its overflow with a number."""
+        message_id, message = sent
         ledger = self.ledgers[new.run_id]
-        message = new.inbox[message_id]
         if not old.live:
             raise Violation(10, f"a message was put into a run that is {old.status}")
         if message.blob is not None:
             self._refer(ledger, message.blob)
         if message.kind == "child":  # may come again once it was read
             self.families.notified(message, message_id)
-        elif message_id in ledger.accepted:
-            raise Violation(6, f"signal {message_id} was put there twice")
-        now = self._clock()
-        ledger.accepted.setdefault(message_id, now)
-        ledger.ready_since = min(ledger.ready_since, now)
+        accept(ledger, message_id, message, number, self._clock())
         self._rests(ledger, new)
 
     def cancelled(self, old: Head, new: Head, canceller: str | None) -> None:

@@ -14,7 +14,8 @@ _ATTEMPTING = (*_STEPPING, "extend", "run")
 _CALLING = (*_STEPPING, "extend", "create", "cancel")
 _NOTIFYING = ("claim", "read", "blob", "deliver", "hint", "mark_notified", "sleep")
 # Calls of callers and of the tick, whatever the run's step.
-_OTHERS = ("by_key", "get", "blob", "create", "deliver", "cancel", "due", "hint", "sleep")
+_DELIVERING = ("deliver", "key_entry", "slot", "key", "count")
+_OTHERS = ("by_key", "get", "blob", "create", *_DELIVERING, "cancel", "due", "hint", "sleep")
 ANY = "any"
 COMPENSATION = "compensation"  # a run that is being compensated
 NOTIFICATION = "notification"  # a child that has ended; its parent is not notified yet
@@ -23,6 +24,7 @@ ENOUGH = 5_000  # seeds: from so many on, a combination that was never hit is an
 _POINTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(ACTIONS, _ATTEMPTING),
     **dict.fromkeys(WAITS, _STEPPING),
+    Kind.WAIT_FOR_SIGNAL: (*_STEPPING, "slots"),
     Kind.FANOUT: _ANYWHERE,  # the first step of its run: it is passed with what was before it
     Kind.JOIN: (*_ATTEMPTING, "get"),  # the tasks of a group run the attempts of the children
     Kind.SUBWORKFLOW: _CALLING,

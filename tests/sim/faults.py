@@ -34,7 +34,7 @@ _NOTIFYING = {
     "hint": 0.06,
     "mark_notified": 0.05,
 }
-_OTHERS = {"cancel": 0.02, "sleep": 0.02}
+_OTHERS = {"cancel": 0.02, "sleep": 0.02, "slot": 0.05, "key": 0.05, "count": 0.05}
 _MORE = {
     ANY: _OTHERS,
     NOTIFICATION: {**_NOTIFYING, "sleep": 0.1},
@@ -43,7 +43,7 @@ _MORE = {
     Kind.JOIN: _CROWD,
     Kind.SLEEP: _PARKING,
     Kind.SUBWORKFLOW: _CALLING,
-    Kind.WAIT_FOR_SIGNAL: _PARKING,
+    Kind.WAIT_FOR_SIGNAL: {**_PARKING, "slots": 0.1},
 }
 # Calls that always answer.
 _SURE = frozenset({"sleep", "hint", "run"})

@@ -56,13 +56,15 @@ class Ledger:
     has come to refer to; `unrecorded` the executions that may still be recorded, `stranded` those
     whose lease others took, but whose worker may come back with the outcome; `deferred` the
     last deferred one of each step; `lost` the leases that others took or closed; `losses` how many
-    in a row; `accepted` when each message came first; `children` every run that a step of it has
-    waited for, with the step and its attempt. `moved_at` is when a worker last wrote, `settled_at`
-    when one last claimed, committed or closed, `moved_on_at` when the position last changed,
-    `ready_since` when the run could be claimed, whatever its head says; `looked_at` when the
-    lease's holder last had occasion to notice what others did; `canceller` the run whose worker
-    cancelled this one; `named` every child that a step was ever about to start. `pages` are those
-    that hold records, whichever refers to them.
+    in a row; `accepted` when each message came first; `pending` those that are not consumed, in
+    the order in which they came, `numbered` which of them are in the overflow, with their numbers;
+    `children` every run that a step of it has waited for, with the step and its attempt.
+    `moved_at` is when a worker last wrote, `settled_at` when one last claimed, committed or
+    closed, `moved_on_at` when the position last changed, `ready_since` when the run could be
+    claimed, whatever its head says; `looked_at` when the lease's holder last had occasion to
+    notice what others did; `canceller` the run whose worker cancelled this one; `named` every
+    child that a step was ever about to start. `pages` are those that hold records,
+    whichever refers to them.
     """
 
     definition: Definition
@@ -80,6 +82,8 @@ class Ledger:
     deferred: dict[StepKey, Execution] = field(default_factory=dict)
     consumed: set[str] = field(default_factory=set)
     accepted: dict[str, int] = field(default_factory=dict)
+    pending: dict[str, InboxMessage] = field(default_factory=dict)
+    numbered: dict[str, int] = field(default_factory=dict)
     answered: dict[str, int] = field(default_factory=dict)
     children: dict[str, tuple[StepKey, int]] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)

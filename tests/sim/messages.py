@@ -27,7 +27,7 @@ def check_inbox(
     A child's message goes once nobody waits for that child any more. `ledger` has the new records
     and the old journal; `passed` are the steps that succeeded.
     """
-    left = dict(old.inbox)
+    left = dict(ledger.pending)
     for key in passed:
         step = ledger.definition.by_key[key]
         if step.kind is not Kind.WAIT_FOR_SIGNAL:
@@ -51,8 +51,15 @@ def check_inbox(
         if key in _awaited(ledger.journal):
             prompt(max(ledger.accepted[key], ledger.moved_on_at), f"the message of child {key}")
         del left[key]
-    if list(left) != list(new.inbox):
-        raise Violation(6, f"inbox {list(old.inbox)} became {list(new.inbox)}")
+    ledger.pending = left
+    inline = [one for one in left if one not in ledger.numbered]
+    if inline != list(new.inbox):
+        raise Violation(6, f"inbox {list(old.inbox)} became {list(new.inbox)}, not {inline}")
+    beside = [ledger.numbered[one] for one in left if one in ledger.numbered]
+    if new.overflow_count != len(beside):
+        raise Violation(6, f"{new.overflow_count} are said to be in the overflow, not {beside}")
+    if new.live and (lost := [one for one in beside if one in journal.taken]):
+        raise Violation(6, f"{lost} of the overflow are given up, not consumed")
 
 
 def check_parked(ledger: Ledger, new: Head) -> None:
@@ -60,11 +67,26 @@ def check_parked(ledger: Ledger, new: Head) -> None:
     step = ledger.step
     if step is None or ledger.journal.opened(step.key) is None:
         return
-    if any(_is(message, step) for message in new.inbox.values()):
+    if any(_is(message, step) for message in ledger.pending.values()):
         raise Violation(6, f"parked although {step.signal} is there")
     for child in _awaited(ledger.journal):
         if child in new.inbox:
             raise Violation(3, f"parked although the message of {child} is there")
+
+
+def accept(
+    ledger: Ledger, message_id: str, message: InboxMessage, number: int | None, now: int
+) -> None:
+    """A message counts from now on, in the overflow with a number."""
+    if message.kind == "signal" and message_id in ledger.accepted:
+        raise Violation(6, f"signal {message_id} was put there twice")
+    ledger.accepted.setdefault(message_id, now)
+    ledger.pending[message_id] = message
+    if number is not None:
+        ledger.numbered[message_id] = number
+    step = ledger.step if ledger.journal.failure is None else None
+    if message.kind == "child" or (step is not None and _is(message, step)):
+        ledger.ready_since = min(ledger.ready_since, now)
 
 
 def _is(message: InboxMessage, step: Step) -> bool:

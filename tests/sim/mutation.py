@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from stepwell_engine.service.runs.children import Children
 from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.leased_run import LeasedRun
-from tests.sim.ports import Store
+from tests.sim.links import Store
 from tests.sim.world import Engine
 
 

@@ -15,7 +15,6 @@ from stepwell_engine.core.declared.transitions import finish_step
 from stepwell_engine.core.run.attempt import Attempt, Succeeded
 from stepwell_engine.core.run.decision import Decision, StartAttempts
 from stepwell_engine.core.run.head import Blob, Head
-from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.journal_codec import JournalCodec
 from stepwell_engine.core.run.keys import UNNAMED
@@ -28,12 +27,14 @@ from stepwell_engine.ports import UNCHECKED, Commit, Dispatcher, Done, Due, Runs
 from stepwell_engine.service.runs.starts import Starts
 from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.leased_run import LeasedRun
+from tests.sim.links import Store
 from tests.sim.mutation import Mutation, advance, leased_run, patch, store
 from tests.sim.mutations_branches import BRANCHES
 from tests.sim.mutations_hints import HINTS
+from tests.sim.mutations_inbox import INBOX
 from tests.sim.mutations_refusals import REFUSALS
 from tests.sim.mutations_stored import STORED
-from tests.sim.ports import SimRuns, Store
+from tests.sim.ports import SimRuns
 from tests.sim.runner import SimStepRunner
 from tests.sim.world import Engine
 
@@ -80,8 +81,8 @@ class MessageStays(Store):
 
 
 class MessageLeavesReadyAt(Store):
-    def _delivered(self, head: Head, message_id: str, message: InboxMessage, now: int) -> Head:
-        return replace(super()._delivered(head, message_id, message, now), ready_at=head.ready_at)
+    def _woken(self, head: Head, now: int) -> Head:
+        return replace(super()._woken(head, now), ready_at=head.ready_at)
 
 
 class CancelDropsToken(Store):
@@ -307,7 +308,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     store("no lease-token condition", NoLeaseToken, 4),
     store("no commit_seq condition", NoCommitSeq, 1, 2, 5, 6),
     store("park without 'no new message'", NoInboxSeq, 3, 6),
-    store("no live condition", NoLiveStatus, 1, 10),
+    store("no live condition", NoLiveStatus, 1, 3, 10),
     store("no wake_at on a parked run", NoWakeAtOnPark, 3),
     store("release without wake_at", NoWakeAtOnRelease, 3),
     store("a consumed message stays", MessageStays, 6),
@@ -353,4 +354,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *BRANCHES,
     *REFUSALS,
     *HINTS,
+    *INBOX,
 )

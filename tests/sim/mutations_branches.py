@@ -3,26 +3,26 @@
 from dataclasses import replace
 from typing import Any
 
+from stepwell_engine.adapters.delivery import KeyEntry
 from stepwell_engine.core.declared import compensate, fanout, subworkflow, transitions
 from stepwell_engine.core.declared import decide as deciding
 from stepwell_engine.core.declared.definition import Definition, Step
 from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed
 from stepwell_engine.core.run.child import ChildNamed, ChildResult, ChildStarted
 from stepwell_engine.core.run.decision import Decision, StartChild
-from stepwell_engine.core.run.head import Blob, Head
-from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.journal import Failure, Journal
 from stepwell_engine.core.run.program import Program
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.core.run.transitions import record_open, retrying_record
 from stepwell_engine.errors import StoreError
-from stepwell_engine.ports import Commit, Delivered, Refused
+from stepwell_engine.ports import Commit
 from stepwell_engine.service.runs.children import Awaited, Children
 from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.leased_run import LeasedRun
+from tests.sim.links import Store
 from tests.sim.mutation import Mutation, advance, children, leased_run, patch, store
-from tests.sim.ports import Store
 from tests.sim.world import Engine
 
 # --- the store --------------------------------------------------------------------------------
@@ -51,16 +51,11 @@ class CloseForgetsToNotify(Store):
 
 
 class NoKeysOfSignals(Store):
-    def deliver(
-        self,
-        run_id: str,
-        message_id: str,
-        message: InboxMessage,
-        now: int,
-        blob: Blob | None,
-        key: str | None = None,
-    ) -> Delivered | Refused:
-        return super().deliver(run_id, message_id, message, now, blob)
+    def key_entry(self, run_id: str, key: str) -> KeyEntry | None:
+        return None
+
+    def put_key(self, run_id: str, key: str, entry: KeyEntry) -> KeyEntry | None:
+        return None
 
 
 # --- a worker ---------------------------------------------------------------------------------
@@ -303,6 +298,7 @@ BRANCHES: tuple[Mutation, ...] = (
         "stepwell_engine.core.declared.program.decide",
         _never_waits_for_siblings,
         2,
+        5,
         9,
     ),
     Mutation("the message of any child is taken", frozenset({9}), Engine(patches=_ANY_MESSAGE)),

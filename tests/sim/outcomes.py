@@ -149,7 +149,7 @@ def _check_wait(look: Look, step: Step, record: Record) -> None:
     if record.status is StepStatus.FAILED:
         if record.code != "wait_timed_out" or too_early(record, step.timeout, look.now):
             raise Violation(6, f"{record}: it waits {step.timeout} ms")
-        messages = look.head.inbox.values()
+        messages = look.ledger.pending.values()
         if any(one.kind == "signal" and one.name == step.signal for one in messages):
             raise Violation(6, f"{record}, though the signal is there")
 

@@ -5,150 +5,27 @@ left without an answer. Blobs are put one by one before their head.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import NoReturn, TypeVar
 
 from stepwell_engine.adapters.memory.hints import MemoryDispatcher
-from stepwell_engine.adapters.memory.runs import MemoryRuns
 from stepwell_engine.core.run.head import Blob, Head
-from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import Subject
-from stepwell_engine.errors import Unavailable
-from stepwell_engine.ports import Commit, Delivered, Done, Due, Refused, Written
-from tests.sim.checks import Checks
-from tests.sim.coverage import ANY, Coverage, When
-from tests.sim.faults import Fate, Faults
+from stepwell_engine.ports import Commit, Done, Due, Written
+from tests.sim.inbox_ports import SimInboxes
 from tests.sim.ledger import InHand
-from tests.sim.outages import Outages
-from tests.sim.scheduler import Actor, Scheduler, Violation
+from tests.sim.links import Links
+from tests.sim.scheduler import Actor, Violation
 
-T = TypeVar("T")
-NOT_THE_STORES = frozenset({"sleep", "hint"})
-# Between a runner's last look at its deadline and the effect, in ms: what the margin of R4 covers
-# beside the skew of two clocks. Before that look a worker may stand still for any time.
-LONGEST_PAUSE = 950
 _PAGE = 2  # entries of due(): small, so that there are several pages
-_LATENCY = 12  # of a call and of its answer, each, at most, in ms
 
 
-class Store(MemoryRuns):
-    """The memory adapter, with what a simulator must be able to do beside the port."""
-
-    def put_blob(self, run_id: str, blob: Blob) -> None:
-        """Put one blob on its own."""
-        self._blobs[run_id, blob.name] = blob.data
-
-    def peek(self, run_id: str) -> Head | None:
-        """The head."""
-        return self._heads.get(run_id)
-
-    def peek_blob(self, run_id: str, name: str) -> bytes | None:
-        """A blob's data."""
-        return self._blobs.get((run_id, name))
-
-    def earliest(self) -> int | None:
-        """The smallest wake_at."""
-        found = [head.wake_at for head in self._heads.values() if head.wake_at is not None]
-        return min(found, default=None)
-
-
-@dataclass(frozen=True)
-class Links:
-    """What every proxy needs."""
-
-    scheduler: Scheduler
-    faults: Faults
-    checks: Checks
-    coverage: Coverage
-    store: Store
-    reacts: Callable[[str, str], None]  # called with what happened, and to which run
-    outages: Outages
-
-    def latency(self) -> int:
-        """How long one way takes, in ms."""
-        return 1 + int(self.scheduler.random.random() * _LATENCY)
-
-    def fault(self) -> None:
-        """Something went wrong just now."""
-        self.checks.last_fault = self.scheduler.now
-
-    def stall(self) -> None:
-        """The process stands still."""
-        ms = self.faults.stall()
-        self.scheduler.note("stalls for", ms, "ms")
-        self.scheduler.pause(ms)
-        self.fault()
-
-    def kind(self) -> str:
-        """The kind of step at which the run of the calling worker stands."""
-        actor = self.scheduler.current
-        ledger = self.checks.ledgers.get(actor.run_id or "") if actor is not None else None
-        return ledger.kind if ledger is not None else ANY
-
-    def crash(self, kind: str, call: str, when: When) -> NoReturn:
-        """The process dies at this point."""
-        self.fault()
-        self.coverage.hit(kind, call, when)
-        self.scheduler.note("crashes", when, call)
-        actor = self.scheduler.current
-        if actor is not None and actor.run_id in self.checks.ledgers:
-            self.reacts("crash", actor.run_id)
-        self.scheduler.die()
-
-    def call(self, name: str, run_id: str | None, apply: Callable[[], T], ghost: bool = False) -> T:
-        """One call of a port; `ghost`: it may also happen long after the caller gave up."""
-        scheduler = self.scheduler
-        kind = self.kind()
-        fate = self.faults.fate(name, kind)
-        scheduler.pause(self.latency())
-        if name not in NOT_THE_STORES and scheduler.current is not None:
-            scheduler.current.refused = False
-        if name not in NOT_THE_STORES and self.outages.refuse(name, scheduler.now):
-            scheduler.note(name, run_id, "is refused")
-            self.fault()
-            self.checks.last_refusal = scheduler.now
-            if scheduler.current is not None:
-                scheduler.current.refused = True
-            raise Unavailable("the store refuses", "an outage")
-        if fate is None:
-            result = apply()
-            scheduler.pause(self.latency())
-            return result
-        scheduler.note(name, run_id, fate.value)
-        self.fault()
-        if fate is Fate.CRASH_BEFORE:
-            self.crash(kind, name, "before")
-        if fate is Fate.STALL_BEFORE:
-            self.stall()
-        if fate is Fate.GHOST and ghost:
-            scheduler.at(scheduler.now + self.faults.lateness(), lambda: self._haunt(name, apply))
-        if fate is Fate.GHOST or fate is Fate.LOST_CALL:
-            raise Unavailable(name)
-        result = apply()
-        scheduler.pause(self.latency())
-        if fate is Fate.CRASH_AFTER:
-            self.crash(kind, name, "after")
-        if fate is Fate.STALL_AFTER:
-            self.stall()
-        if fate is Fate.LOST_ANSWER:
-            raise Unavailable(name)
-        return result
-
-    def _haunt(self, name: str, apply: Callable[[], object]) -> None:
-        self.scheduler.note("a late", name)
-        self.fault()
-        apply()
-
-
-class SimRuns:
+class SimRuns(SimInboxes):
     """The Runs port over the memory adapter."""
 
     def __init__(self, links: Links) -> None:
-        self._links = links
-        self._store = links.store
-        self._checks = links.checks
+        super().__init__(links)
         self._stale: list[Due] = []
         self._holders: dict[str, Actor] = {}
         self._tried: set[tuple[str, str]] = set()  # blobs
@@ -166,17 +43,6 @@ class SimRuns:
             return self._noted("create", written)
 
         return self._links.call("create", head.run_id, apply, ghost=True)
-
-    def get(self, run_id: str) -> Head | None:
-        """Read the head."""
-
-        def apply() -> Head | None:
-            actor, head = self._links.scheduler.current, self._store.get(run_id)
-            if actor is not None and actor.run_id == run_id:
-                self._checks.looked(run_id, head)
-            return head
-
-        return self._links.call("get", run_id, apply)
 
     def by_key(self, project: str, workflow: str, key: str) -> Head | None:
         """Read the run of a key."""
@@ -238,33 +104,6 @@ class SimRuns:
             return self._noted("commit", written)
 
         return self._links.call("commit", commit.run_id, apply, ghost=True)
-
-    def deliver(
-        self,
-        run_id: str,
-        message_id: str,
-        message: InboxMessage,
-        now: int,
-        blob: Blob | None,
-        key: str | None = None,
-    ) -> Delivered | Refused:
-        """The blob, then the message."""
-        if blob is not None:
-            self._put_blobs(run_id, (blob,))
-
-        def apply() -> Delivered | Refused:
-            old = self._store.peek(run_id)
-            written = self._store.deliver(run_id, message_id, message, now, None, key)
-            new = self._store.peek(run_id)
-            if old is not None and new is not None and new is not old:
-                self._checks.delivered(old, new, message_id)
-            self._links.scheduler.note("deliver", written)
-            if new is not old:
-                self._links.reacts("deliver", run_id)
-                self._checks.hints.wrote(run_id)
-            return written
-
-        return self._links.call("deliver", run_id, apply, ghost=True)
 
     def cancel(self, run_id: str, now: int, cascade: bool = False) -> Written:
         """End the run."""

@@ -45,7 +45,7 @@ def check_rest(checks: Checks, store: Runs, clock: Clock) -> None:
                 raise Violation(1, f"blob {name} of {run_id} changed")
         _check_executions(ledger)
         signals = (message for message in ledger.accepted if message not in checks.ledgers)
-        there = ledger.consumed | set(head.inbox)
+        there = ledger.consumed | set(ledger.pending)
         if missing := [message for message in signals if message not in there]:
             raise Violation(6, f"signals {missing} of {run_id} are gone")
         _check_joins(ledger, RunReader(store, clock))

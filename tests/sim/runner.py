@@ -7,8 +7,8 @@ from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Outcome,
 from stepwell_engine.ports import Clock
 from tests.sim.faults import Fate
 from tests.sim.ledger import Execution
+from tests.sim.links import LONGEST_PAUSE, Links
 from tests.sim.lookups import Lookups, put_off
-from tests.sim.ports import LONGEST_PAUSE, Links
 from tests.sim.scheduler import Crash
 from tests.sim.workload import Nature, Slot, noise
 

@@ -50,7 +50,8 @@ def _text(word: object) -> str:
     return (
         f"{verdict} {head.run_id[-4:]} {head.status} token={head.lease_token} until={until} "
         f"commit_seq={head.commit_seq} inbox_seq={head.inbox_seq} lost={head.lost_leases} "
-        f"ready_at={ready} wake_at={wake} inbox={list(head.inbox)}"
+        f"ready_at={ready} wake_at={wake} inbox={list(head.inbox)} "
+        f"overflow={head.overflow_count}/{head.overflow_last} wants={head.wants}"
         f"{' notify' if head.notify_pending else ''}"
     )
 

@@ -2,10 +2,13 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 
 from stepwell_engine import limits
 from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.journal_codec import JournalCodec
+from stepwell_engine.core.run.overflow import NOTHING_TAKEN
 from tests.sim.scheduler import Violation
 
 _PAGE_ABOVE = (0, 0, 150, 350)
@@ -25,8 +28,13 @@ def draw_limits(seed: int) -> Mapping[str, int]:
     }
 
 
-def check_size(journal: Journal, data: bytes) -> None:
-    """Recorded steps, and references to their pages, leave the head as they grow. Property 14."""
+def check_size(codec: JournalCodec, journal: Journal, data: bytes) -> None:
+    """Recorded steps, and references to their pages, leave the head as they grow. Property 14.
+
+    What is taken of an overflow stays, and sends no step away.
+    """
+    if journal.taken.ranges:
+        data = min(data, codec.encode(replace(journal, taken=NOTHING_TAKEN)), key=len)
     if journal.records and len(data) > limits.PAGE_ABOVE:
         raise Violation(14, f"{len(journal.records)} finished steps in a head of {len(data)} bytes")
     levels = Counter(page.level for page in journal.pages)

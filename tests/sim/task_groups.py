@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from tests.sim.ports import Links
+from tests.sim.links import Links
 from tests.sim.scheduler import Actor, Crash, Violation
 
 

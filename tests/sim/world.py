@@ -30,10 +30,12 @@ from tests.sim.coverage import Coverage
 from tests.sim.definitions import ACTIONS
 from tests.sim.faults import Faults, draw_profile
 from tests.sim.history import check_histories, draw_program
+from tests.sim.inbox_sizes import draw_sizes
 from tests.sim.ledger import SKEW
+from tests.sim.links import Links, Store
 from tests.sim.lookups import Lookups
 from tests.sim.outages import draw_outages
-from tests.sim.ports import Links, SimDispatcher, SimRuns, Store
+from tests.sim.ports import SimDispatcher, SimRuns
 from tests.sim.rest import check_pace, check_rest
 from tests.sim.runner import SimStepRunner
 from tests.sim.scheduler import EPOCH, Crash, Scheduler, Violation
@@ -146,7 +148,8 @@ class World:
         random = self.scheduler.random
         profile = draw_profile(random)
         self._faults = Faults(profile, random)
-        self._slots = draw_slots(random)
+        self._sizes = draw_sizes(seed)
+        self._slots = self._sizes.crowd(draw_slots(random))
         self._period = _PERIODS[int(random.random() * len(_PERIODS))]
         self._budget = _BUDGETS[int(random.random() * len(_BUDGETS))]
         self._hard = self._budget >= MAX_ACTION_TIMEOUT and random.random() < 0.5
@@ -200,6 +203,7 @@ class World:
         self.scheduler.at(EPOCH + self._faults.profile.ends, self._calm_down)
         self.scheduler.at(EPOCH + self._period, self._tick)
         with ExitStack() as stack:
+            stack.enter_context(self._sizes.in_force())
             for name, value in self._limits.items():
                 stack.enter_context(patch.object(limits, name, value))
             for log in (advances.log, controls.log, leased_runs.log):

@@ -76,7 +76,7 @@ class CountedRuns(MemoryRuns):
     def claim(self, run_id: str, lease_token: str, now: int, lease_expires_at: int) -> Written:
         """Count the head."""
         before = self.get(run_id)
-        return self._counted(before, super().claim(run_id, lease_token, now, lease_expires_at))
+        return self._billed(before, super().claim(run_id, lease_token, now, lease_expires_at))
 
     def commit(self, commit: Commit) -> Written:
         """Count the blobs and the head."""
@@ -84,7 +84,7 @@ class CountedRuns(MemoryRuns):
         for blob in commit.blobs if self.counting else ():
             item = BlobItem(run_id=commit.run_id, name=blob.name, data=blob.data).serialize()
             self.units += write_units(item_size(item))
-        return self._counted(before, super().commit(commit))
+        return self._billed(before, super().commit(commit))
 
     def blobs(self, run_id: str, names: Sequence[str]) -> dict[str, bytes]:
         """Count the batches."""
@@ -92,7 +92,7 @@ class CountedRuns(MemoryRuns):
         self.calls += -(-len(names) // BATCH)
         return dict(super().blobs(run_id, names))
 
-    def _counted(self, before: Head | None, written: Written) -> Written:
+    def _billed(self, before: Head | None, written: Written) -> Written:
         if before is None or not isinstance(written, Done):
             raise RuntimeError("a write of the run to be measured was refused")
         if not self.counting:

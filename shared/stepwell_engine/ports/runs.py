@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Literal, Protocol
 
 from stepwell_engine.core.run.head import Blob, Head
-from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.inbox import InboxMessage, Slot
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
@@ -39,7 +39,9 @@ class Commit:
     "live") or `cancelled`; and the stored `inbox_seq` is this one (nobody else wrote since: no new
     message) or UNCHECKED.
     Then: `commit_seq` + 1, the journal, and `status`, `ready_at`, `wake_at`, `ended_at`, of which
-    KEEP leaves the stored value as it is and None removes it; the `consumed` messages go,
+    KEEP leaves the stored value as it is and None removes it; the `consumed` messages go from the
+    inbox, and `overflow_count` goes down by as many as are `taken` from the overflow, whatever it
+    is by then; `wants`, unless KEEP, with `wants_seq` the new `commit_seq`;
     `lost_leases` is 0 again if `progress`, the lease goes if `release`, `notify_pending` is set if
     given and never unset. The head's format is raised to `format`, and never lowered. `blobs` are
     written before the head. While `notify_pending`, no write but `mark_notified` removes wake_at.
@@ -57,7 +59,9 @@ class Commit:
     ended_at: EpochMs | Keep = KEEP
     release: bool = False
     progress: bool = False
+    wants: str | Keep = KEEP
     consumed: tuple[str, ...] = ()
+    taken: tuple[int, ...] = ()
     blobs: tuple[Blob, ...] = ()
     notify_pending: bool = False
     format: int = BASE_RUN_FORMAT
@@ -136,13 +140,29 @@ class Runs(Protocol):
         now: EpochMs,
         blob: Blob | None,
         key: str | None = None,
+        seen: Head | None = None,
     ) -> "Delivered | Refused":
-        """Put a message into the inbox: ready_at = 0, wake_at = now, inbox_seq + 1.
+        """Put a message into the inbox: inbox_seq + 1, and, to wake the run, ready_at = 0,
+        wake_at = now.
 
-        Conditions: live; no message of this id; and, for a signal, an inbox with fewer than
-        MAX_PENDING_SIGNALS. A message of this id that is still there is Delivered, and nothing
-        moves; so is a `key` (of this run) that a message was delivered with before, also once that
-        is consumed and the run has ended.
+        A signal wakes a run that `wakes_for` it, the end of a child any. Signals without a key go
+        into the head while it has fewer than INLINE_MESSAGES and nothing is pending in the
+        overflow, other signals into that; `overflow_last` and `overflow_count` + 1 then. Ends of
+        children always go into the head. Messages are consumed in the order in which they counted.
+
+        Conditions: live; no message of this id in the head; and, for a signal, fewer than
+        MAX_PENDING_SIGNALS pending. A message of this id that is still in the head is Delivered,
+        and nothing moves; so is a `key` (of this run) that a message was delivered with before,
+        also once that is consumed and the run has ended. `seen`: the head as it was read before,
+        which saves a read.
+        """
+        ...
+
+    def overflow(self, run_id: RunId, first: int, last: int) -> Mapping[int, Slot]:
+        """The slots of the overflow with these numbers, both included, in order.
+
+        Strongly consistent. Those up to the `overflow_last` of a head that was read before are
+        there, unless they are consumed.
         """
         ...
 
@@ -204,10 +224,14 @@ class Runs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The message is or was in the inbox; `at` is when it was put there first."""
+    """The message is or was in the inbox; `at` is when it was put there first.
+
+    `wakes`: somebody should look at the run now.
+    """
 
     head: Head | None
     at: EpochMs
+    wakes: bool = True
 
 
 @dataclass(frozen=True, slots=True)

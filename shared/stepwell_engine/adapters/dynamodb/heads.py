@@ -64,6 +64,10 @@ def to_item(head: Head, shards: int, lane: str | None = None) -> dict[str, Any]:
         notify_pending=head.notify_pending or None,
         cascade=head.cascade or None,
         format=head.format,
+        overflow_last=head.overflow_last or None,
+        overflow_count=head.overflow_count or None,
+        wants=head.wants if head.wants_seq or head.wants else None,
+        wants_seq=head.wants_seq if head.wants_seq or head.wants else None,
     )
     return item.serialize()
 
@@ -102,6 +106,10 @@ def from_item(stored: Item) -> Head:
         notify_pending=bool(item.notify_pending),
         cascade=bool(item.cascade),
         format=found,
+        overflow_last=item.overflow_last or 0,
+        overflow_count=item.overflow_count or 0,
+        wants=item.wants or "",
+        wants_seq=item.wants_seq or 0,
     )
 
 

@@ -1,154 +1,224 @@
-"""Delivering a message to a head: one conditional update, or one transaction with a key's item."""
+"""The inboxes of runs in DynamoDB: the steps of a delivery, each one conditional write.
 
-import uuid
+A slot of the overflow is an item beside the head, a key another; slots are left to retention.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
+from stepwell_engine import limits
+from stepwell_engine.adapters.delivery import KeyEntry
 from stepwell_engine.adapters.dynamodb.blobs import Blobs
-from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item, Rejected, TooLarge
-from stepwell_engine.adapters.dynamodb.heads import RUN_ID, from_item, key_of
+from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item, Rejected
+from stepwell_engine.adapters.dynamodb.heads import KIND, RUN_ID, from_item, key_of
 from stepwell_engine.adapters.dynamodb.models import (
     DELIVERY,
+    SLOT,
     DeliveryItem,
     HeadItem,
     InboxAttribute,
+    SlotItem,
 )
 from stepwell_engine.adapters.dynamodb.writes import IS_LIVE, LIVE_VALUES, number
 from stepwell_engine.core.run.head import Blob, Head
-from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.inbox import InboxMessage, MessageKind, Slot
 from stepwell_engine.core.values.units import EpochMs, RunId
-from stepwell_engine.limits import MAX_PENDING_SIGNALS
-from stepwell_engine.ports import Delivered, Refused
-
-SIGNAL: Final = "signal"
+from stepwell_engine.ports import Done, Refused, Written
 
 _INBOX: Final = HeadItem.inbox.attr_name
 _REVISION: Final = HeadItem.revision.attr_name
+_FORMAT: Final = HeadItem.format.attr_name
+_LAST: Final = HeadItem.overflow_last.attr_name
+_COUNT: Final = HeadItem.overflow_count.attr_name
+_TOKEN: Final = HeadItem.token.attr_name
+_COMMIT: Final = HeadItem.commit.attr_name
+_WANTS: Final = HeadItem.wants.attr_name
+_WANTS_SEQ: Final = HeadItem.wants_seq.attr_name
+_NUMBER: Final = DeliveryItem.number.attr_name
 _AT: Final = DeliveryItem.at.attr_name
-_DELIVER: Final = (
-    f"SET {_INBOX}.#id = :message, {_INBOX}.#place = {_REVISION}, "
-    f"{HeadItem.ready_at.attr_name} = :zero, {HeadItem.wake_at.attr_name} = :now "
-    f"ADD {_REVISION} :one"
-)
+_VOID: Final = SlotItem.void.attr_name
+
+_WAKE: Final = f", {HeadItem.ready_at.attr_name} = :zero, {HeadItem.wake_at.attr_name} = :now"
+_PUT_INLINE: Final = f"SET {_INBOX}.#id = :message, {_INBOX}.#place = {_REVISION}"
 _IS_NEW_MESSAGE: Final = f"{IS_LIVE} AND attribute_not_exists({_INBOX}.#id)"
-_HAS_ROOM: Final = f"size({_INBOX}) < :most"
-_IS_NEW_KEY: Final = f"attribute_not_exists({RUN_ID})"
+_IS_EMPTY: Final = f"(attribute_not_exists({_COUNT}) OR {_COUNT} = :zero)"
+_HAS_ROOM: Final = f"size({_INBOX}) < :most AND {_IS_EMPTY}"
+_SET_LAST: Final = f"SET {_LAST} = :number, {_FORMAT} = :format"
+_IS_FIRST: Final = f"{IS_LIVE} AND attribute_not_exists({_LAST})"
+_IS_NEXT: Final = f"{IS_LIVE} AND {_LAST} = :before"
+_NEVER_PARKED: Final = f"attribute_not_exists({_WANTS_SEQ}) AND {_COMMIT} = :zero"
+_WANTS_ANOTHER: Final = f"{_WANTS_SEQ} = {_COMMIT} AND {_WANTS} <> :name"
+_IS_QUIET: Final = f"(attribute_exists({_TOKEN}) OR {_NEVER_PARKED} OR {_WANTS_ANOTHER})"
+_IS_NEW: Final = f"attribute_not_exists({RUN_ID})"
+_IS_THERE: Final = f"attribute_exists({RUN_ID})"
 
 
-class Inboxes:
-    """The inboxes in the heads of the table of runs."""
+class DynamoInboxes:
+    """The inboxes in the table of runs."""
 
     def __init__(self, database: DynamoDB, table: str, blobs: Blobs) -> None:
         self._database = database
         self._table = table
         self._blobs = blobs
 
-    def deliver(
-        self,
-        run_id: RunId,
-        message_id: str,
-        message: InboxMessage,
-        now: EpochMs,
-        blob: Blob | None,
-        key: str | None,
-    ) -> Delivered | Refused:
-        """Put a message into the inbox, and wake the run.
+    def overflow(self, run_id: RunId, first: int, last: int) -> Mapping[int, Slot]:
+        """The slots with these numbers."""
+        key = key_of(run_id)[RUN_ID]
+        found: dict[int, Slot] = {}
+        start: dict[str, Item] = {}
+        while True:
+            items, following = self._database.query(
+                self._table,
+                KeyConditionExpression=f"{RUN_ID} = :run AND {KIND} BETWEEN :first AND :last",
+                ExpressionAttributeValues={
+                    ":run": key,
+                    ":first": {"S": _slot_name(first)},
+                    ":last": {"S": _slot_name(last)},
+                },
+                ConsistentRead=True,
+                **start,
+            )
+            for item in items:
+                found[int(item[KIND]["S"].removeprefix(SLOT))] = _slot(item)
+            if following is None:
+                return found
+            start = {"ExclusiveStartKey": following}
 
-        A signal that the item has no room for finds a full inbox: signals alone never fill it
-        so far that the end of a child does not fit. TooLarge for any other message.
-        """
-        if blob is not None:
-            met = self._met(run_id, message_id, message, key)
-            if met is not None:
-                return met
-            self._blobs.put_if_absent(run_id, blob)
-        arguments = _arguments(message_id, message, now)
-        try:
-            if key is None:
-                return self._put(run_id, message_id, message, arguments)
-            return self._put_once(run_id, message_id, message, arguments, key)
-        except TooLarge:
-            if message.kind != SIGNAL:
-                raise
-            return Refused(self._head(run_id))
+    # --- the steps of a delivery --------------------------------------------------------------
 
-    def _put(
-        self, run_id: RunId, message_id: str, message: InboxMessage, arguments: Item
-    ) -> Delivered | Refused:
-        written = self._database.update(self._table, key_of(run_id), **arguments)
-        if isinstance(written, Rejected):
-            return _answer(written, message_id)
-        return Delivered(from_item(written), message.at)
-
-    def _put_once(
-        self, run_id: RunId, message_id: str, message: InboxMessage, arguments: Item, key: str
-    ) -> Delivered | Refused:
-        name = _name(key)
-        item = DeliveryItem(run_id=run_id, name=name, at=message.at).serialize()
-        common = {"TableName": self._table, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
-        writes = [
-            {"Update": {**common, "Key": key_of(run_id), **arguments}},
-            {"Put": {**common, "Item": item, "ConditionExpression": _IS_NEW_KEY}},
-        ]
-        rejected = self._database.transact(str(uuid.uuid4()), writes)
-        if not rejected:
-            return Delivered(self._head(run_id), message.at)
-        of_head, of_key = rejected
-        if of_key is not None and of_key.item is not None:
-            return Delivered(self._head(run_id), int(of_key.item[_AT]["N"]))
-        return _answer(of_head, message_id)
-
-    def _met(
-        self, run_id: RunId, message_id: str, message: InboxMessage, key: str | None
-    ) -> Delivered | Refused | None:
-        """What would come of a delivery that cannot be made; None of one that can."""
-        before = (
-            None if key is None else self._database.get(self._table, key_of(run_id, _name(key)))
-        )
-        head = self._head(run_id)
-        if before is not None:
-            return Delivered(head, int(before[_AT]["N"]))
-        if head is not None and message_id in head.inbox:
-            return Delivered(head, head.inbox[message_id].at)
-        full = (
-            message.kind == SIGNAL and head is not None and len(head.inbox) >= MAX_PENDING_SIGNALS
-        )
-        return Refused(head) if head is None or not head.live or full else None
-
-    def _head(self, run_id: RunId) -> Head | None:
+    def get(self, run_id: RunId) -> Head | None:
+        """The head as it stands."""
         item = self._database.get(self._table, key_of(run_id))
         return None if item is None else from_item(item)
 
+    def key_entry(self, run_id: RunId, key: str) -> KeyEntry | None:
+        """What is stored for a key."""
+        item = self._database.get(self._table, key_of(run_id, f"{DELIVERY}{key}"))
+        return None if item is None else _entry(item)
 
-def _arguments(message_id: str, message: InboxMessage, now: EpochMs) -> dict[str, Any]:
-    """Of the update of a head."""
-    condition = _IS_NEW_MESSAGE
-    values = {
-        **LIVE_VALUES,
-        ":message": InboxAttribute.message(message),
-        ":now": number(now),
-        ":zero": number(0),
-        ":one": number(1),
-    }
-    if message.kind == SIGNAL:
-        condition = f"{condition} AND {_HAS_ROOM}"
-        values[":most"] = number(2 * MAX_PENDING_SIGNALS)  # each has its place beside it
-    return {
-        "UpdateExpression": _DELIVER,
-        "ConditionExpression": condition,
-        "ExpressionAttributeNames": {
-            "#id": message_id,
-            "#place": InboxAttribute.place_of(message_id),
-        },
-        "ExpressionAttributeValues": values,
-    }
+    def put_body(self, run_id: RunId, blob: Blob) -> None:
+        """Put the body of a message."""
+        self._blobs.put_if_absent(run_id, blob)
+
+    def put_inline(
+        self, run_id: RunId, message_id: str, message: InboxMessage, now: EpochMs, quiet: bool
+    ) -> Written:
+        """Put a message into the head. TooLarge if its item has no room."""
+        wake = _Wake.of(message.name, now, quiet)
+        conditions = [_IS_NEW_MESSAGE, *wake.conditions]
+        values = {**wake.values, ":message": InboxAttribute.message(message), ":one": number(1)}
+        if message.kind is MessageKind.SIGNAL:
+            conditions.append(_HAS_ROOM)
+            # Each has its place beside it.
+            values[":most"] = number(2 * limits.INLINE_MESSAGES)
+        names = {"#id": message_id, "#place": InboxAttribute.place_of(message_id)}
+        update = f"{_PUT_INLINE}{wake.update} ADD {_REVISION} :one"
+        return self._update(run_id, update, conditions, values, names)
+
+    def put_slot(self, run_id: RunId, number: int, slot: Slot) -> Slot | None:
+        """Put a slot, unless there is one."""
+        item = SlotItem(
+            run_id=run_id,
+            name=_slot_name(number),
+            id=slot.id,
+            key=slot.key,
+            void=slot.void or None,
+        ).serialize()
+        item[SlotItem.message.attr_name] = InboxAttribute.message(slot.message)
+        met = self._database.put(self._table, item, _IS_NEW)
+        return None if met is None else _slot(_there(met))
+
+    def put_key(self, run_id: RunId, key: str, entry: KeyEntry) -> KeyEntry | None:
+        """Put a key, unless it is there."""
+        item = DeliveryItem(
+            run_id=run_id, name=f"{DELIVERY}{key}", at=entry.at, number=entry.number
+        ).serialize()
+        met = self._database.put(self._table, item, _IS_NEW)
+        return None if met is None else _entry(_there(met))
+
+    def make_void(self, run_id: RunId, number: int) -> None:
+        """A slot does not count."""
+        self._database.update(
+            self._table,
+            key_of(run_id, _slot_name(number)),
+            UpdateExpression=f"SET {_VOID} = :yes",
+            ConditionExpression=_IS_THERE,
+            ExpressionAttributeValues={":yes": {"BOOL": True}},
+        )
+
+    def count(self, run_id: RunId, number: int, name: str, now: EpochMs, quiet: bool) -> Written:
+        """Let a slot count."""
+        wake = _Wake.of(name, now, quiet)
+        condition, values = _next(number)
+        update = f"{_SET_LAST}{wake.update} ADD {_REVISION} :one, {_COUNT} :one"
+        values |= {**wake.values, ":one": {"N": "1"}}
+        return self._update(run_id, update, [condition, *wake.conditions], values)
+
+    def count_void(self, run_id: RunId, number: int) -> Written:
+        """Pass over a slot."""
+        condition, values = _next(number)
+        return self._update(run_id, _SET_LAST, [condition], values)
+
+    def _update(
+        self,
+        run_id: RunId,
+        update: str,
+        conditions: list[str],
+        values: Mapping[str, Any],
+        names: Mapping[str, str] | None = None,
+    ) -> Written:
+        written = self._database.update(
+            self._table,
+            key_of(run_id),
+            UpdateExpression=update,
+            ConditionExpression=" AND ".join(conditions),
+            ExpressionAttributeValues={**LIVE_VALUES, **values},
+            **({"ExpressionAttributeNames": names} if names else {}),
+        )
+        if isinstance(written, Rejected):
+            return Refused(None if written.item is None else from_item(written.item))
+        return Done(from_item(written))
 
 
-def _answer(rejected: Rejected | None, message_id: str) -> Delivered | Refused:
-    """What a head that took no message says: it has that one already, or it cannot take it."""
-    head = None if rejected is None or rejected.item is None else from_item(rejected.item)
-    there = None if head is None else head.inbox.get(message_id)
-    return Refused(head) if there is None else Delivered(head, there.at)
+@dataclass(frozen=True, slots=True)
+class _Wake:
+    """What wakes the run in a write, or requires that it need not be woken."""
+
+    update: str
+    conditions: tuple[str, ...]
+    values: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, name: str, now: EpochMs, quiet: bool) -> "_Wake":
+        """For a signal `name`."""
+        if quiet:
+            return cls("", (_IS_QUIET,), {":name": {"S": name}, ":zero": number(0)})
+        return cls(_WAKE, (), {":now": number(now), ":zero": number(0)})
 
 
-def _name(key: str) -> str:
-    return f"{DELIVERY}{key}"
+def _next(slot: int) -> tuple[str, dict[str, Any]]:
+    """That a slot is the next to count, and the values for it."""
+    if slot == 1:
+        return _IS_FIRST, {":number": number(1)}
+    return _IS_NEXT, {":number": number(slot), ":before": number(slot - 1)}
+
+
+def _slot_name(number: int) -> str:
+    return f"{SLOT}{number:010}"
+
+
+def _slot(item: Item) -> Slot:
+    stored = SlotItem.from_raw_data({**item, SlotItem.message.attr_name: {"NULL": True}})
+    message = InboxAttribute.read(item[SlotItem.message.attr_name]["L"])
+    return Slot(stored.id, message, stored.key, bool(stored.void))
+
+
+def _entry(item: Item) -> KeyEntry:
+    return KeyEntry(int(item[_NUMBER]["N"]) if _NUMBER in item else None, int(item[_AT]["N"]))
+
+
+def _there(met: Rejected) -> Item:
+    if met.item is None:
+        raise LookupError("an item that is there was not returned")
+    return met.item

@@ -8,7 +8,13 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pynamodb.attributes import Attribute, BinaryAttribute, BooleanAttribute, UnicodeAttribute
+from pynamodb.attributes import (
+    Attribute,
+    BinaryAttribute,
+    BooleanAttribute,
+    ListAttribute,
+    UnicodeAttribute,
+)
 from pynamodb.constants import BINARY, MAP, NUMBER, STRING
 from pynamodb.indexes import GlobalSecondaryIndex, IncludeProjection, KeysOnlyProjection
 from pynamodb.models import Model
@@ -20,6 +26,7 @@ HEAD: Final = "h"  # the sort key of a head; no blob is called so
 KEY: Final = "k"  # the sort key of an idempotency key
 DELIVERY: Final = "s#"  # before the key of a delivery, in its sort key
 LANE_FORMAT: Final = 2  # of runs that stand in lanes: older versions know none
+SLOT: Final = "i#"  # before the number of a slot of an inbox's overflow, in its sort key
 EXPIRES: Final = "t"  # the attribute of both tables that holds a TTL, in seconds
 
 _CODES: Final = {
@@ -106,7 +113,7 @@ class InboxAttribute(Attribute[Mapping[str, InboxMessage]]):
     def deserialize(self, value: Mapping[str, Any]) -> dict[str, InboxMessage]:
         """The inbox, oldest message first."""
         places = {key: int(cell["N"]) for key, cell in value.items() if "N" in cell}
-        messages = {key: self._message(cell["L"]) for key, cell in value.items() if "L" in cell}
+        messages = {key: self.read(cell["L"]) for key, cell in value.items() if "L" in cell}
 
         def arrival(entry: tuple[str, InboxMessage]) -> tuple[bool, int, int, str]:
             message_id, message = entry
@@ -134,7 +141,8 @@ class InboxAttribute(Attribute[Mapping[str, InboxMessage]]):
         }
 
     @staticmethod
-    def _message(cells: list[dict[str, Any]]) -> InboxMessage:
+    def read(cells: list[dict[str, Any]]) -> InboxMessage:
+        """What `message` made."""
         kind, name, at, body, blob = cells
         return InboxMessage(
             MessageKind(kind["S"]), name["S"], int(at["N"]), body.get("B"), blob.get("S")
@@ -202,6 +210,10 @@ class HeadItem(Model):
     notify_pending = BooleanAttribute(attr_name="z", null=True)
     cascade = BooleanAttribute(attr_name="b", null=True)
     format = IntegerAttribute(attr_name="f")
+    overflow_last = IntegerAttribute(attr_name="ol", null=True)
+    overflow_count = IntegerAttribute(attr_name="oc", null=True)
+    wants = UnicodeAttribute(attr_name="wn", null=True)
+    wants_seq = IntegerAttribute(attr_name="wc", null=True)
 
     runs_of_workflow = RunsOfWorkflow()
     due_runs = DueRuns()
@@ -252,8 +264,27 @@ class KeyItem(Model):
     holder = RunIdAttribute(attr_name="h")
 
 
+class SlotItem(Model):
+    """A slot of an inbox's overflow; its message is stored as those in a head are."""
+
+    class Meta:
+        """Beside the head of its run."""
+
+        table_name = "runs"
+
+    run_id = RunIdAttribute(hash_key=True, attr_name="r")
+    name = UnicodeAttribute(range_key=True, attr_name="k")
+    id = UnicodeAttribute(attr_name="i")
+    message = ListAttribute[Any](attr_name="m", null=True)
+    key = UnicodeAttribute(attr_name="y", null=True)
+    void = BooleanAttribute(attr_name="v", null=True)
+
+
 class DeliveryItem(Model):
-    """The idempotency key of a delivery to a run, and when the message came."""
+    """The idempotency key of a delivery to a run, when the message came, and its slot's number.
+
+    Without a number the message went into the head.
+    """
 
     class Meta:
         """Beside the head of its run."""
@@ -263,6 +294,7 @@ class DeliveryItem(Model):
     run_id = RunIdAttribute(hash_key=True, attr_name="r")
     name = UnicodeAttribute(range_key=True, attr_name="k")
     at = IntegerAttribute(attr_name="c")
+    number = IntegerAttribute(attr_name="n", null=True)
 
 
 class ControlItem(Model):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
+from stepwell_engine.adapters.delivery import deliver
 from stepwell_engine.adapters.dynamodb.blobs import Blobs
 from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item, Throttled
 from stepwell_engine.adapters.dynamodb.due import DueIndex
@@ -18,12 +19,12 @@ from stepwell_engine.adapters.dynamodb.heads import (
     readable,
     to_item,
 )
-from stepwell_engine.adapters.dynamodb.inbox import Inboxes
+from stepwell_engine.adapters.dynamodb.inbox import DynamoInboxes
 from stepwell_engine.adapters.dynamodb.models import KEY, LANE_FORMAT, KeyItem
 from stepwell_engine.adapters.dynamodb.run_list import RunList, has_time, lane_of
 from stepwell_engine.adapters.dynamodb.writes import TURNS, HeadWrites
 from stepwell_engine.core.run.head import Blob, Head
-from stepwell_engine.core.run.inbox import InboxMessage
+from stepwell_engine.core.run.inbox import InboxMessage, Slot
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
 from stepwell_engine.errors import Unavailable
@@ -47,7 +48,7 @@ class DynamoRuns:
         self._shards = shards
         self._blobs = Blobs(database, table)
         self._writes = HeadWrites(database, table)
-        self._inboxes = Inboxes(database, table, self._blobs)
+        self._inboxes = DynamoInboxes(database, table, self._blobs)
         self._due = DueIndex(database, table, shards)
         self._list = RunList(database, table)
 
@@ -113,9 +114,14 @@ class DynamoRuns:
         now: EpochMs,
         blob: Blob | None,
         key: str | None = None,
+        seen: Head | None = None,
     ) -> Delivered | Refused:
-        """Put a message into the inbox, and wake the run; with a key, once."""
-        return self._inboxes.deliver(run_id, message_id, message, now, blob, key)
+        """Put a message into the inbox, in the head or beside it; with a key, once."""
+        return deliver(self._inboxes, run_id, message_id, message, now, blob, key, seen)
+
+    def overflow(self, run_id: RunId, first: int, last: int) -> Mapping[int, Slot]:
+        """The slots with these numbers."""
+        return self._inboxes.overflow(run_id, first, last)
 
     def cancel(self, run_id: RunId, now: EpochMs, cascade: bool = False) -> Written:
         """End a live run; its lease stays."""

@@ -37,6 +37,9 @@ _INBOX: Final = HeadItem.inbox.attr_name
 _PARENT: Final = HeadItem.parent.attr_name
 _NOTIFY_PENDING: Final = HeadItem.notify_pending.attr_name
 _CASCADE: Final = HeadItem.cascade.attr_name
+_OVERFLOW_COUNT: Final = HeadItem.overflow_count.attr_name
+_WANTS: Final = HeadItem.wants.attr_name
+_WANTS_SEQ: Final = HeadItem.wants_seq.attr_name
 _FORMAT: Final = HeadItem.format.attr_name
 
 
@@ -190,6 +193,9 @@ class HeadWrites:
             sets[_FORMAT] = number(commit.format)
         if commit.wake_at is not None and commit.wake_at is not KEEP:
             sets[_WAKE_AT] = number(commit.wake_at)
+        if commit.wants is not KEEP:
+            sets |= {_WANTS: {"S": commit.wants}, _WANTS_SEQ: number(commit.commit_seq + 1)}
+        adds = {_OVERFLOW_COUNT: number(-len(commit.taken))} if commit.taken else {}
         if commit.release:
             removes += [_TOKEN, _UNTIL, _CLAIMED_AT]
         if commit.progress:
@@ -212,14 +218,14 @@ class HeadWrites:
         if commit.inbox_seq is not UNCHECKED:
             condition = f"{condition} AND {_REVISION} = :revision"
             values[":revision"] = number(commit.inbox_seq)
-        values |= {f":{name}": value for name, value in sets.items()}
-        update = _expression(sets, removes)
+        values |= {f":{name}": value for name, value in (sets | adds).items()}
+        update = _expression(sets, adds, removes)
         if commit.wake_at is not None:
             return self._update(commit.run_id, update, condition, values, names)
         forms = {
             "notifies": _Form(update, f"{condition} AND {_NOTIFIES}"),
             "notifies nobody": _Form(
-                _expression(sets, [*removes, _WAKE_AT]), f"{condition} AND {_NOTIFIES_NOBODY}"
+                _expression(sets, adds, [*removes, _WAKE_AT]), f"{condition} AND {_NOTIFIES_NOBODY}"
             ),
         }
         return self._fitting(
@@ -329,9 +335,11 @@ def _by_kin(head: Head) -> str:
     return _by_lease(head) if head.parent is None else "child"
 
 
-def _expression(sets: Iterable[str], removes: Iterable[str]) -> str:
-    """Each name is set to the value called like it."""
+def _expression(sets: Iterable[str], adds: Iterable[str], removes: Iterable[str]) -> str:
+    """Each name is set to the value called like it, or goes up by that."""
     text = "SET " + ", ".join(f"{name} = :{name}" for name in sets)
+    for name in adds:
+        text += f" ADD {name} :{name}"
     return f"{text} REMOVE {', '.join(removes)}" if removes else text
 
 

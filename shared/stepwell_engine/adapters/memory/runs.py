@@ -1,32 +1,27 @@
 """Runs in memory: the port's rules in their plainest form."""
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from stepwell_engine.adapters.memory.inbox import MemoryInboxes
 from stepwell_engine.core.run.head import Blob, Head
-from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
-from stepwell_engine.errors import NewerFormat
-from stepwell_engine.limits import CLOCK_MARGIN, MAX_PENDING_SIGNALS, RUN_FORMAT
-from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Delivered, Done, Due, Refused, Written
+from stepwell_engine.limits import CLOCK_MARGIN, RUN_FORMAT
+from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Done, Due, Refused, Written
 
 
-class MemoryRuns:
+class MemoryRuns(MemoryInboxes):
     """The Runs port. Nothing outlives the object.
 
     Every condition (`_may_…`) and every transition (`_claimed`, …) is a method of its own.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._heads: dict[str, Head] = {}
-        self._blobs: dict[tuple[str, str], bytes] = {}
+        super().__init__()
         self._keys: dict[tuple[str, str, str], str] = {}
-        self._delivered_keys: dict[tuple[str, str], int] = {}
 
     # --- conditions ---------------------------------------------------------------------------
 
@@ -59,9 +54,6 @@ class MemoryRuns:
             and expected
             and not unseen
         )
-
-    def _may_deliver(self, head: Head, message: InboxMessage) -> bool:
-        return head.live and (message.kind != "signal" or len(head.inbox) < MAX_PENDING_SIGNALS)
 
     def _may_cancel(self, head: Head) -> bool:
         return head.live
@@ -104,20 +96,14 @@ class MemoryRuns:
             notify_pending=commit.notify_pending or head.notify_pending,
             inbox=MappingProxyType(left),
             format=max(head.format, commit.format),
+            overflow_count=head.overflow_count - len(commit.taken),
+            wants=head.wants if commit.wants is KEEP else commit.wants,
+            wants_seq=head.wants_seq if commit.wants is KEEP else head.commit_seq + 1,
         )
 
     def _wake_at(self, head: Head, commit: Commit) -> int | None:
         notify_pending = head.notify_pending and commit.wake_at is None
         return head.wake_at if commit.wake_at is KEEP or notify_pending else commit.wake_at
-
-    def _delivered(self, head: Head, message_id: str, message: InboxMessage, now: EpochMs) -> Head:
-        return replace(
-            head,
-            ready_at=0,
-            wake_at=now,
-            inbox_seq=head.inbox_seq + 1,
-            inbox=MappingProxyType({**head.inbox, message_id: message}),
-        )
 
     def _cancelled(self, head: Head, now: EpochMs, cascade: bool) -> Head:
         notify_pending = cascade or head.parent is not None
@@ -157,11 +143,6 @@ class MemoryRuns:
                 self._keys[head.project, head.workflow, key] = head.run_id
             return self._put(head, blobs)
 
-    def get(self, run_id: RunId) -> Head | None:
-        """The head as it stands."""
-        with self._lock:
-            return self._read(run_id)
-
     def by_key(self, project: ProjectRef, workflow: WorkflowName, key: str) -> Head | None:
         """The run that an idempotency key stands for."""
         with self._lock:
@@ -198,30 +179,6 @@ class MemoryRuns:
             if head is None or not self._may_commit(head, commit):
                 return Refused(head)
             return self._put(self._committed(head, commit), commit.blobs)
-
-    def deliver(
-        self,
-        run_id: RunId,
-        message_id: str,
-        message: InboxMessage,
-        now: EpochMs,
-        blob: Blob | None,
-        key: str | None = None,
-    ) -> Delivered | Refused:
-        """Put a message into the inbox, and wake the run."""
-        with self._lock:
-            head = self._read(run_id)
-            before = None if key is None else self._delivered_keys.get((run_id, key))
-            if before is not None:
-                return Delivered(head, before)
-            if head is not None and message_id in head.inbox:
-                return Delivered(head, head.inbox[message_id].at)
-            if head is None or not self._may_deliver(head, message):
-                return Refused(head)
-            if key is not None:
-                self._delivered_keys[run_id, key] = message.at
-            after = self._delivered(head, message_id, message, now)
-            return Delivered(self._put(after, () if blob is None else (blob,)).head, message.at)
 
     def cancel(self, run_id: RunId, now: EpochMs, cascade: bool = False) -> Written:
         """End a live run; its lease stays."""
@@ -297,21 +254,9 @@ class MemoryRuns:
 
     # --- under the lock -----------------------------------------------------------------------
 
-    def _read(self, run_id: RunId) -> Head | None:
-        head = self._heads.get(run_id)
-        if head is not None and head.format > RUN_FORMAT:
-            raise NewerFormat(f"run {run_id}", head.format, RUN_FORMAT)
-        return head
-
     def _of_key(self, project: ProjectRef, workflow: WorkflowName, key: str) -> Head | None:
         run_id = self._keys.get((project, workflow, key))
         return None if run_id is None else self._read(run_id)
-
-    def _put(self, head: Head, blobs: Sequence[Blob] = ()) -> Done:
-        for blob in blobs:
-            self._blobs[head.run_id, blob.name] = blob.data
-        self._heads[head.run_id] = head
-        return Done(head)
 
 
 def _position(cursor: str) -> tuple[int, str]:

@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.sqlite.schema import SCHEMA, UPGRADES, VERSION
+from stepwell_engine.adapters.sqlite.schema import (
+    ADDED_COLUMNS,
+    ADDED_TABLES,
+    SCHEMA,
+    UPGRADES,
+    VERSION,
+)
 from stepwell_engine.errors import NewerFormat, StoreError, Unavailable, Unstorable
 
 T = TypeVar("T")
@@ -288,6 +294,11 @@ class Database:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {version}")
             connection.execute("COMMIT")
+        if _lacks(connection):
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in (*ADDED_TABLES, *_lacks(connection)):
+                connection.execute(statement)
+            connection.execute("COMMIT")
 
     def _translated(self, error: Exception) -> Exception:
         if not isinstance(error, sqlite3.DatabaseError):
@@ -305,6 +316,15 @@ class Database:
 def _version(connection: sqlite3.Connection) -> int:
     found: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return found
+
+
+def _lacks(connection: sqlite3.Connection) -> list[str]:
+    """What adds the columns that came without a new VERSION, unless they are there."""
+    return [
+        f"ALTER TABLE {table} ADD COLUMN {column} {kind}"
+        for table, column, kind in ADDED_COLUMNS
+        if column not in {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+    ]
 
 
 def _empty_log(connection: sqlite3.Connection) -> bool:

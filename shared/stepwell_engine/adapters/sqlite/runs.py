@@ -2,74 +2,61 @@
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Final
 
-from stepwell_engine.adapters.sqlite.database import Database, Row
+from stepwell_engine.adapters.delivery import deliver
+from stepwell_engine.adapters.sqlite.database import Database
+from stepwell_engine.adapters.sqlite.heads import (
+    COLUMNS,
+    INSERT,
+    IS_LIVE,
+    READABLE,
+    RETURNING,
+    find,
+    head_of,
+    put_blobs,
+    put_message,
+    row_of,
+    update,
+)
+from stepwell_engine.adapters.sqlite.inbox import SqliteInboxes, drop_slots, slots
 from stepwell_engine.core.run.head import Blob, Head
-from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
-from stepwell_engine.core.run.status import LIVE, Status
+from stepwell_engine.core.run.inbox import InboxMessage, Slot
+from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
-from stepwell_engine.errors import NewerFormat
-from stepwell_engine.limits import CLOCK_MARGIN, MAX_PENDING_SIGNALS, RUN_FORMAT
+from stepwell_engine.limits import CLOCK_MARGIN
 from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Delivered, Done, Due, Refused, Written
 
-_COLUMNS: Final = (  # in the order of Head
-    "run_id, project, workflow, version, created_at, status, ended_at, ready_at, wake_at, token, "
-    "until, claimed_at, revision, commits, lost, journal, mails, input, idempotency_key, test, "
-    "parent, depth, owes, cascade, format"
-)
-_STATUS: Final = 5  # places in _COLUMNS
-_INBOX: Final = 16
-_TEST: Final = 19
-_NOTIFY_PENDING: Final = 22
-_CASCADE: Final = 23
-_FORMAT: Final = 24
-_STATUSES: Final = {status.value: status for status in Status}
-_NO_MESSAGES: Final = MappingProxyType[str, InboxMessage]({})
 _LAST_ID: Final = "\U0010ffff"  # sorts after every run id
-
-_IS_LIVE: Final = f"status IN ({', '.join(sorted(repr(status.value) for status in LIVE))})"
-_READABLE: Final = f"format <= {RUN_FORMAT}"
-_RETURNING: Final = f"RETURNING {_COLUMNS}"
 
 # Texts are put together from the constants above alone; values are always bound.
 # ruff: noqa: S608
-_SELECT: Final = f"SELECT {_COLUMNS} FROM heads WHERE run_id = ?"
 _SELECT_BY_KEY: Final = (
-    f"SELECT {_COLUMNS} FROM heads WHERE run_id = "
+    f"SELECT {COLUMNS} FROM heads WHERE run_id = "
     "(SELECT k.run_id FROM keys k WHERE k.project = ? AND k.workflow = ? AND k.key = ?)"
 )
-_INSERT: Final = (
-    f"INSERT INTO heads ({_COLUMNS}) VALUES ({', '.join('?' * 25)}) ON CONFLICT DO NOTHING"
-)
 _PUT_KEY: Final = "INSERT OR REPLACE INTO keys (project, workflow, key, run_id) VALUES (?, ?, ?, ?)"
-_PUT_BLOB: Final = "INSERT OR REPLACE INTO blobs (run_id, name, data) VALUES (?, ?, ?)"
-_PUT_MESSAGE: Final = (
-    "INSERT INTO mail (run_id, id, kind, name, at, body, blob) VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
-_SELECT_INBOX: Final = (
-    "SELECT id, kind, name, at, body, blob FROM mail WHERE run_id = ? ORDER BY rowid"
-)
 _CLAIM: Final = f"""
     UPDATE heads SET token = ?, until = ?, claimed_at = ?, lost = lost + (token IS NOT NULL)
-    WHERE run_id = ? AND {_IS_LIVE} AND {_READABLE} AND ready_at <= ?
+    WHERE run_id = ? AND {IS_LIVE} AND {READABLE} AND ready_at <= ?
       AND (token IS NULL OR token <> ? AND until + {CLOCK_MARGIN} < ?)
-    {_RETURNING}"""
+    {RETURNING}"""
 _EXTEND: Final = f"""
     UPDATE heads SET until = ?, wake_at = ?
-    WHERE run_id = ? AND token = ? AND until <= ? AND {_IS_LIVE} AND {_READABLE}
-    {_RETURNING}"""
+    WHERE run_id = ? AND token = ? AND until <= ? AND {IS_LIVE} AND {READABLE}
+    {RETURNING}"""
 _COMMIT: Final = f"""
     UPDATE heads SET commits = commits + 1, journal = ?, status = coalesce(?, status),
         ready_at = coalesce(?, ready_at), ended_at = coalesce(?, ended_at),
         token = iif(?, NULL, token), until = iif(?, 0, until), claimed_at = iif(?, 0, claimed_at),
-        lost = iif(?, 0, lost), owes = owes OR ?, format = max(format, ?)%s
+        lost = iif(?, 0, lost), owes = owes OR ?, format = max(format, ?),
+        overflow_count = overflow_count - ?, wants_seq = iif(? IS NULL, wants_seq, commits + 1),
+        wants = coalesce(?, wants)%s
     WHERE run_id = ? AND token = ? AND commits = ? AND revision = coalesce(?, revision)
-      AND %s AND {_READABLE}
-    {_RETURNING}"""
-_EXPECTED: Final = {"live": _IS_LIVE, "cancelled": "status = 'cancelled'"}
+      AND %s AND {READABLE}
+    {RETURNING}"""
+_EXPECTED: Final = {"live": IS_LIVE, "cancelled": "status = 'cancelled'"}
 # By (expected status, whether wake_at is set): what is not set costs no write of its index.
 _COMMITS: Final = {
     (expect, wake): _COMMIT
@@ -80,48 +67,40 @@ _COMMITS: Final = {
 _DROP_MESSAGE: Final = "DELETE FROM mail WHERE run_id = ? AND id = ?"
 _COUNT_INBOX: Final = f"""
     UPDATE heads SET mails = (SELECT count(*) FROM mail WHERE mail.run_id = heads.run_id)
-    WHERE run_id = ? {_RETURNING}"""
-_DELIVER: Final = f"""
-    UPDATE heads SET ready_at = 0, wake_at = ?, revision = revision + 1, mails = mails + 1
-    WHERE run_id = ? AND {_IS_LIVE} AND {_READABLE}
-      AND (mails < {MAX_PENDING_SIGNALS} OR ? <> 'signal')
-      AND NOT EXISTS (SELECT 1 FROM mail WHERE mail.run_id = heads.run_id AND mail.id = ?)
-    {_RETURNING}"""
-_DELIVERED_AT: Final = "SELECT at FROM deliveries WHERE run_id = ? AND key = ?"
-_PUT_DELIVERY: Final = "INSERT INTO deliveries (run_id, key, at) VALUES (?, ?, ?)"
+    WHERE run_id = ? {RETURNING}"""
 _CANCEL: Final = f"""
     UPDATE heads SET status = 'cancelled', ended_at = ?, revision = revision + 1,
         owes = ? OR parent IS NOT NULL, cascade = ?,
         wake_at = iif(? OR parent IS NOT NULL, ?, iif(token IS NULL, NULL, wake_at))
-    WHERE run_id = ? AND {_IS_LIVE} AND {_READABLE}
-    {_RETURNING}"""
+    WHERE run_id = ? AND {IS_LIVE} AND {READABLE}
+    {RETURNING}"""
 _CLOSE: Final = f"""
     UPDATE heads SET journal = ?, commits = commits + 1, token = NULL, until = 0, claimed_at = 0,
         wake_at = iif(owes, wake_at, NULL)
-    WHERE run_id = ? AND status = 'cancelled' AND token = ? AND commits = ? AND {_READABLE}
-    {_RETURNING}"""
+    WHERE run_id = ? AND status = 'cancelled' AND token = ? AND commits = ? AND {READABLE}
+    {RETURNING}"""
 _MARK_NOTIFIED: Final = f"""
     UPDATE heads SET owes = 0, wake_at = iif(token IS NULL, NULL, until)
-    WHERE run_id = ? AND owes AND {_READABLE}
-    {_RETURNING}"""
+    WHERE run_id = ? AND owes AND {READABLE}
+    {RETURNING}"""
 _DUE: Final = f"""
     SELECT run_id, project, wake_at FROM heads
-    WHERE wake_at IS NOT NULL AND wake_at <= ? AND (wake_at, run_id) > (?, ?) AND {_READABLE}
+    WHERE wake_at IS NOT NULL AND wake_at <= ? AND (wake_at, run_id) > (?, ?) AND {READABLE}
     ORDER BY wake_at, run_id LIMIT ?"""
 _LIST: Final = f"""
-    SELECT {_COLUMNS} FROM heads
+    SELECT {COLUMNS} FROM heads
     WHERE project = ? AND workflow = ? AND run_id < ? AND status = coalesce(?, status)
-      AND {_READABLE}
+      AND {READABLE}
     ORDER BY run_id DESC LIMIT ?"""
 _BLOB: Final = "SELECT data FROM blobs WHERE run_id = ? AND name = ?"
 # Whatever lives or holds a lease has a wake_at, so that its index finds all of them.
 _RECOVER_HELD: Final = f"""
     UPDATE heads SET until = 0, wake_at = ?
-    WHERE wake_at IS NOT NULL AND token IS NOT NULL AND ({_IS_LIVE} OR status = 'cancelled')
-      AND {_READABLE}"""
+    WHERE wake_at IS NOT NULL AND token IS NOT NULL AND ({IS_LIVE} OR status = 'cancelled')
+      AND {READABLE}"""
 _RECOVER_READY: Final = f"""
     UPDATE heads SET wake_at = ?
-    WHERE wake_at > ? AND token IS NULL AND ready_at <= ? AND {_IS_LIVE} AND {_READABLE}"""
+    WHERE wake_at > ? AND token IS NULL AND ready_at <= ? AND {IS_LIVE} AND {READABLE}"""
 
 
 class SqliteRuns:
@@ -134,34 +113,34 @@ class SqliteRuns:
         """Put a new run and its idempotency key; Refused with the run in its way."""
         key = head.idempotency_key
         owner = (head.project, head.workflow, key)
-        values = _values(head)
+        values = row_of(head)
 
         def operation(connection: sqlite3.Connection) -> Written:
             if key is not None:
                 holder = connection.execute(_SELECT_BY_KEY, owner).fetchone()
                 if holder is not None:
-                    return Refused(_head(connection, holder))
-            if connection.execute(_INSERT, values).rowcount == 0:
-                return Refused(_find(connection, head.run_id))
+                    return Refused(head_of(connection, holder))
+            if connection.execute(INSERT, values).rowcount == 0:
+                return Refused(find(connection, head.run_id))
             if key is not None:
                 connection.execute(_PUT_KEY, (*owner, head.run_id))
             for message_id, message in head.inbox.items():
-                _put_message(connection, head.run_id, message_id, message)
-            _put_blobs(connection, head.run_id, blobs)
+                put_message(connection, head.run_id, message_id, message)
+            put_blobs(connection, head.run_id, blobs)
             return Done(head)
 
         return self._database.write(operation)
 
     def get(self, run_id: RunId) -> Head | None:
         """The head as it stands."""
-        return self._database.read(lambda connection: _find(connection, run_id))
+        return self._database.read(lambda connection: find(connection, run_id))
 
     def by_key(self, project: ProjectRef, workflow: WorkflowName, key: str) -> Head | None:
         """The run that an idempotency key stands for."""
 
         def query(connection: sqlite3.Connection) -> Head | None:
             row = connection.execute(_SELECT_BY_KEY, (project, workflow, key)).fetchone()
-            return None if row is None else _head(connection, row)
+            return None if row is None else head_of(connection, row)
 
         return self._database.read(query)
 
@@ -172,7 +151,7 @@ class SqliteRuns:
 
         def operation(connection: sqlite3.Connection) -> Written:
             values = (lease_token, lease_expires_at, now, run_id, now, lease_token, now)
-            written = _update(connection, _CLAIM, values, run_id)
+            written = update(connection, _CLAIM, values, run_id)
             found = written.head
             return Done(found) if found and found.lease_token == lease_token else written
 
@@ -183,12 +162,13 @@ class SqliteRuns:
     ) -> Written:
         """Move the end of a held lease."""
         values = (lease_expires_at, wake_at, run_id, lease_token, lease_expires_at)
-        return self._database.write(lambda c: _update(c, _EXTEND, values, run_id))
+        return self._database.write(lambda c: update(c, _EXTEND, values, run_id))
 
     def commit(self, commit: Commit) -> Written:
         """One step forward."""
         run_id = commit.run_id
         sql = _COMMITS[commit.expect, commit.wake_at is not KEEP]
+        wants = None if commit.wants is KEEP else commit.wants
         values = (
             commit.journal,
             None if commit.status is KEEP else commit.status.value,
@@ -200,6 +180,9 @@ class SqliteRuns:
             commit.progress,
             commit.notify_pending,
             commit.format,
+            len(commit.taken),
+            wants,
+            wants,
             *(() if commit.wake_at is KEEP else (commit.wake_at, commit.wake_at)),
             run_id,
             commit.lease_token,
@@ -210,13 +193,15 @@ class SqliteRuns:
         def operation(connection: sqlite3.Connection) -> Written:
             row = connection.execute(sql, values).fetchone()
             if row is None:
-                return Refused(_find(connection, run_id))
-            _put_blobs(connection, run_id, commit.blobs)
+                return Refused(find(connection, run_id))
+            put_blobs(connection, run_id, commit.blobs)
+            if commit.taken:
+                drop_slots(connection, run_id, commit.taken)
             if commit.consumed:
                 gone = [(run_id, message_id) for message_id in commit.consumed]
                 connection.executemany(_DROP_MESSAGE, gone)
                 row = connection.execute(_COUNT_INBOX, (run_id,)).fetchone()
-            return Done(_head(connection, row))
+            return Done(head_of(connection, row))
 
         return self._database.write(operation)
 
@@ -228,42 +213,35 @@ class SqliteRuns:
         now: EpochMs,
         blob: Blob | None,
         key: str | None = None,
+        seen: Head | None = None,
     ) -> Delivered | Refused:
-        """Put a message into the inbox, and wake the run."""
+        """Put a message into the inbox, in the head or beside it, in one transaction."""
 
         def operation(connection: sqlite3.Connection) -> Delivered | Refused:
-            if key is not None:
-                before = connection.execute(_DELIVERED_AT, (run_id, key)).fetchone()
-                if before is not None:
-                    return Delivered(_find(connection, run_id), before[0])
-            row = connection.execute(_DELIVER, (now, run_id, message.kind, message_id)).fetchone()
-            if row is None:
-                head = _find(connection, run_id)
-                there = None if head is None else head.inbox.get(message_id)
-                return Refused(head) if there is None else Delivered(head, there.at)
-            if key is not None:
-                connection.execute(_PUT_DELIVERY, (run_id, key, message.at))
-            _put_message(connection, run_id, message_id, message)
-            _put_blobs(connection, run_id, () if blob is None else (blob,))
-            return Delivered(_head(connection, row), message.at)
+            inboxes = SqliteInboxes(connection)
+            return deliver(inboxes, run_id, message_id, message, now, blob, key, seen)
 
         return self._database.write(operation)
+
+    def overflow(self, run_id: RunId, first: int, last: int) -> Mapping[int, Slot]:
+        """The slots with these numbers."""
+        return self._database.read(lambda connection: slots(connection, run_id, first, last))
 
     def cancel(self, run_id: RunId, now: EpochMs, cascade: bool = False) -> Written:
         """End a live run; its lease stays."""
         values = (now, cascade, cascade, cascade, now, run_id)
-        return self._database.write(lambda c: _update(c, _CANCEL, values, run_id))
+        return self._database.write(lambda c: update(c, _CANCEL, values, run_id))
 
     def close(
         self, run_id: RunId, lease_token: LeaseToken, commit_seq: int, journal: bytes
     ) -> Written:
         """Settle a cancelled run whose lease is over."""
         values = (journal, run_id, lease_token, commit_seq)
-        return self._database.write(lambda c: _update(c, _CLOSE, values, run_id))
+        return self._database.write(lambda c: update(c, _CLOSE, values, run_id))
 
     def mark_notified(self, run_id: RunId) -> Written:
         """Nobody is to be notified any more."""
-        return self._database.write(lambda c: _update(c, _MARK_NOTIFIED, (run_id,), run_id))
+        return self._database.write(lambda c: update(c, _MARK_NOTIFIED, (run_id,), run_id))
 
     def due(self, before: EpochMs, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
         """A page of the heads with wake_at <= before, by (wake_at, run_id)."""
@@ -287,7 +265,7 @@ class SqliteRuns:
         values = (project, workflow, before or _LAST_ID, wanted, limit)
         return self._database.read(
             lambda connection: [
-                _head(connection, row) for row in connection.execute(_LIST, values).fetchall()
+                head_of(connection, row) for row in connection.execute(_LIST, values).fetchall()
             ]
         )
 
@@ -320,80 +298,3 @@ class SqliteRuns:
             return held + connection.execute(_RECOVER_READY, (now, now, now)).rowcount
 
         return self._database.write(operation)
-
-
-def _values(head: Head) -> Row:
-    return (
-        head.run_id,
-        head.project,
-        head.workflow,
-        head.version,
-        head.created_at,
-        head.status.value,
-        head.ended_at,
-        head.ready_at,
-        head.wake_at,
-        head.lease_token,
-        head.lease_expires_at,
-        head.claimed_at,
-        head.inbox_seq,
-        head.commit_seq,
-        head.lost_leases,
-        head.journal,
-        len(head.inbox),
-        head.input,
-        head.idempotency_key,
-        head.test,
-        head.parent,
-        head.depth,
-        head.notify_pending,
-        head.cascade,
-        head.format,
-    )
-
-
-def _head(connection: sqlite3.Connection, row: Row) -> Head:
-    if row[_FORMAT] > RUN_FORMAT:
-        raise NewerFormat(f"run {row[0]}", row[_FORMAT], RUN_FORMAT)
-    values = list(row)
-    values[_STATUS] = _STATUSES[row[_STATUS]]
-    values[_INBOX] = _inbox(connection, row[0]) if row[_INBOX] else _NO_MESSAGES
-    values[_TEST] = bool(row[_TEST])
-    values[_NOTIFY_PENDING] = bool(row[_NOTIFY_PENDING])
-    values[_CASCADE] = bool(row[_CASCADE])
-    return Head(*values)
-
-
-def _inbox(connection: sqlite3.Connection, run_id: RunId) -> MappingProxyType[str, InboxMessage]:
-    rows = connection.execute(_SELECT_INBOX, (run_id,)).fetchall()
-    return MappingProxyType({row[0]: InboxMessage(MessageKind(row[1]), *row[2:]) for row in rows})
-
-
-def _find(connection: sqlite3.Connection, run_id: RunId) -> Head | None:
-    row = connection.execute(_SELECT, (run_id,)).fetchone()
-    return None if row is None else _head(connection, row)
-
-
-def _update(connection: sqlite3.Connection, sql: str, values: Row, run_id: RunId) -> Written:
-    row = connection.execute(sql, values).fetchone()
-    return Refused(_find(connection, run_id)) if row is None else Done(_head(connection, row))
-
-
-def _put_message(
-    connection: sqlite3.Connection, run_id: RunId, message_id: str, message: InboxMessage
-) -> None:
-    values = (
-        run_id,
-        message_id,
-        message.kind,
-        message.name,
-        message.at,
-        message.body,
-        message.blob,
-    )
-    connection.execute(_PUT_MESSAGE, values)
-
-
-def _put_blobs(connection: sqlite3.Connection, run_id: RunId, blobs: Sequence[Blob]) -> None:
-    for blob in blobs:
-        connection.execute(_PUT_BLOB, (run_id, blob.name, blob.data))

@@ -14,6 +14,33 @@ UPGRADES: Final = {
     ),
 }
 
+# What came without a new VERSION, for older versions neither read nor miss it: they insert without
+# naming these columns, and leave every run that uses the overflow alone, by its format.
+ADDED_TABLES: Final = (
+    """
+    CREATE TABLE IF NOT EXISTS overflow (
+        run_id TEXT NOT NULL,
+        n INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        name TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        body BLOB,
+        blob TEXT,
+        key TEXT,
+        void INTEGER NOT NULL,
+        PRIMARY KEY (run_id, n)
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+ADDED_COLUMNS: Final = (
+    ("heads", "overflow_last", "INTEGER NOT NULL DEFAULT 0"),
+    ("heads", "overflow_count", "INTEGER NOT NULL DEFAULT 0"),
+    ("heads", "wants", "TEXT NOT NULL DEFAULT ''"),
+    ("heads", "wants_seq", "INTEGER NOT NULL DEFAULT 0"),
+    ("deliveries", "n", "INTEGER"),  # NULL: the message went into the head
+)
+
 SCHEMA: Final = (
     """
     CREATE TABLE heads (

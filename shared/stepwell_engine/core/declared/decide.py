@@ -20,6 +20,7 @@ from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.keys import StepKey
+from stepwell_engine.core.run.overflow import NOTHING_READ, Overflow
 from stepwell_engine.core.run.status import Status
 
 
@@ -30,23 +31,25 @@ def decide(
     inbox: Mapping[str, InboxMessage],
     now: int,
     in_flight: frozenset[StepKey] = frozenset(),
+    overflow: Overflow = NOTHING_READ,
 ) -> Decision:
     """The next instruction for a run whose lease is held.
 
-    `inbox` is what is not consumed yet; `in_flight` the attempts in flight with this worker.
+    `inbox` is what is not consumed yet, `overflow` what was read of its overflow; `in_flight` the
+    attempts in flight with this worker.
     """
-    consumed = _stale(journal, inbox)
+    consumed, taken = _stale(journal, inbox), tuple[int, ...]()
     absent = False
     while True:
         left = {key: message for key, message in inbox.items() if key not in consumed}
-        context = DecisionContext(definition, head, left, in_flight, now)
+        context = DecisionContext(definition, head, left, in_flight, now, overflow)
         decision = _decide_once(context, journal)
         if decision.journal is not journal:
             head = replace(head, lost_leases=0)  # the commit of this journal resets the count
         journal, consumed = decision.journal, consumed + decision.consumed
-        absent = absent or decision.absent
+        taken, absent = taken + decision.taken, absent or decision.absent
         if decision.next is not None:
-            return Decision(journal, decision.next, consumed, absent, decision.hold)
+            return Decision(journal, decision.next, consumed, taken, absent, decision.hold)
 
 
 def _decide_once(context: DecisionContext, journal: Journal) -> StepDecision:

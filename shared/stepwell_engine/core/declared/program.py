@@ -28,6 +28,7 @@ from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.keys import StepKey, StepKeys
+from stepwell_engine.core.run.overflow import Overflow
 from stepwell_engine.core.run.view import Compensation, Records, StepRow
 
 
@@ -68,9 +69,10 @@ class DeclaredProgram:
         inbox: Mapping[str, InboxMessage],
         now: int,
         in_flight: frozenset[StepKey],
+        overflow: Overflow,
     ) -> Decision:
         """The next instruction."""
-        return decide(self.definition, head, journal, inbox, now, in_flight)
+        return decide(self.definition, head, journal, inbox, now, in_flight, overflow)
 
     def settle(self, journal: Journal, completed: UncommittedOutcome) -> Journal:
         """Record the outcome of an attempt."""

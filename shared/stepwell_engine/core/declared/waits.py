@@ -1,11 +1,12 @@
 """Steps that wait for time or for a signal. Pure."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from stepwell_engine.core.declared.context import DecisionContext, StepDecision
 from stepwell_engine.core.declared.definition import Step
 from stepwell_engine.core.declared.transitions import fail_step, finish_step
-from stepwell_engine.core.run.decision import Park
+from stepwell_engine.core.run.decision import Park, ReadOverflow
 from stepwell_engine.core.run.inbox import InboxMessage, MessageKind, content_of
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.records import Record
@@ -38,8 +39,19 @@ def wait_for_signal(context: DecisionContext, step: Step, journal: Journal) -> S
         payload = content_of(context.inbox[arrived]).payload
         done = succeeded_record(opened, payload, context.now)
         return StepDecision(finish_step(journal, done), consumed=(arrived,))
+    # What is beside the head is younger than all that is in it.
+    overflow, head = context.overflow, context.head
+    number = overflow.oldest(step.signal, journal.taken)
+    if number is not None:
+        payload = content_of(overflow.messages[number]).payload
+        done = succeeded_record(opened, payload, context.now)
+        journal = replace(journal, taken=journal.taken.plus((number, *overflow.voids)))
+        return StepDecision(finish_step(journal, done), taken=(number,))
+    if head.overflow_count > 0 and overflow.page(journal.taken, head.overflow_last) is not None:
+        return StepDecision(journal, ReadOverflow())
     if context.now < ends(opened):
-        return StepDecision(journal, Park(Status.WAITING, ends(opened)), absent=True)
+        park = Park(Status.WAITING, ends(opened), step.signal or "")
+        return StepDecision(journal, park, absent=True)
     text = f'signal "{step.signal}" did not come within {in_seconds(step.timeout)}'
     return StepDecision(
         fail_step(journal, opened, text, "wait_timed_out", context.now), absent=True

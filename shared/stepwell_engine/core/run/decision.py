@@ -45,10 +45,19 @@ class CancelChild:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """Let go until `ready_at`; a decision from absence, void if a new message came."""
+    """Let go until `ready_at`; a decision from absence, void if a new message came.
+
+    `signal`: the one that the run waits for, "" if none.
+    """
 
     status: Status
     ready_at: EpochMs
+    signal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOverflow:
+    """Read more of the inbox's overflow, then decide again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +67,14 @@ class Finish:
     status: Status
 
 
-Instruction = StartAttempts | StartChild | CancelChild | Park | Finish
+Instruction = StartAttempts | StartChild | CancelChild | ReadOverflow | Park | Finish
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What is next, the journal that goes with it, and the messages that were consumed for it.
 
+    `consumed` are ids in the head's inbox, `taken` numbers of the overflow.
     The journal is the very one that came in if nothing has to be recorded before.
     `absent`: decided because a message was not there, void if a new one came.
     `hold`: an outcome in hand must not be recorded before the attempts in flight have completed:
@@ -74,5 +84,6 @@ class Decision:
     journal: Journal
     next: Instruction
     consumed: tuple[str, ...] = ()
+    taken: tuple[int, ...] = ()
     absent: bool = False
     hold: bool = False

@@ -42,6 +42,11 @@ class Head:
     `input`. `parent` is the run that started this one by a sub-workflow step, `depth` how many runs
     are above. `cascade`: it was cancelled together with its children. `notify_pending`: it has
     ended, and its parent is not notified yet, or its children are not cancelled yet.
+
+    `inbox` holds the first few messages; more signals go to the overflow beside the head.
+    `overflow_last` is the last number there that counts, `overflow_count` how many of them are
+    neither consumed nor void. `wants` is the signal that a parked run waits for, "" one that waits
+    for none; true only if `wants_seq` is `commit_seq`, for an older version writes neither.
     """
 
     run_id: RunId
@@ -69,6 +74,10 @@ class Head:
     notify_pending: bool = False
     cascade: bool = False
     format: int = 1
+    overflow_last: int = 0
+    overflow_count: int = 0
+    wants: str = ""
+    wants_seq: int = 0
 
     @property
     def writes(self) -> int:
@@ -79,6 +88,19 @@ class Head:
     def live(self) -> bool:
         """Whether the run may still move."""
         return self.status in LIVE
+
+    @property
+    def pending(self) -> int:
+        """How many messages are not consumed yet."""
+        return len(self.inbox) + self.overflow_count
+
+    def wakes_for(self, signal: str) -> bool:
+        """Whether a signal has to wake the run: it may wait for that, and no worker holds it.
+
+        A worker neither parks nor gives up a wait without having seen all messages.
+        """
+        waits = self.wants_seq != self.commit_seq or self.wants == signal
+        return self.lease_token is None and waits
 
     def held(self, now: EpochMs) -> bool:
         """Whether a worker is at it, as far as the lease tells."""

@@ -38,6 +38,20 @@ class InboxMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class Slot:
+    """A message with a number of its own, in the overflow of an inbox beside the head.
+
+    It counts once the head's `overflow_last` is no lower than its number. `key`: the idempotency
+    key of its delivery. `void`: another message was delivered with that key before.
+    """
+
+    id: str
+    message: InboxMessage
+    key: str | None = None
+    void: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Content:
     """What a message brings. `error` and `code` are those of a child run that did not succeed."""
 

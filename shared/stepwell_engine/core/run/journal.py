@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from stepwell_engine.core.run.keys import StepKey
+from stepwell_engine.core.run.overflow import NOTHING_TAKEN, Taken
 from stepwell_engine.core.run.records import Record
 
 
@@ -51,6 +52,8 @@ class Journal:
     `compensating` is the index of the top-level step whose compensation is next, -1 when all are
     compensated (None: nothing was compensated yet), and `children_compensated` has a bit for each
     child of that fan-out that is compensated.
+
+    `taken` are the numbers of the inbox's overflow that are consumed.
     """
 
     position: int = 0
@@ -63,6 +66,7 @@ class Journal:
     children_bytes: int = 0
     compensating: int | None = None
     children_compensated: int = 0
+    taken: Taken = NOTHING_TAKEN
 
     def opened(self, key: StepKey) -> Record | None:
         """The open record of a step, or of a compensation."""

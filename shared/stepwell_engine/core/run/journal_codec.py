@@ -16,6 +16,7 @@ from stepwell_engine.core.run.attempt_history import history_cells, history_of, 
 from stepwell_engine.core.run.head import Blob
 from stepwell_engine.core.run.journal import Failure, Journal, PageRef
 from stepwell_engine.core.run.keys import StepKeys
+from stepwell_engine.core.run.overflow import NOTHING_TAKEN, Taken
 from stepwell_engine.core.run.records import Joined, Output, Record, Stored
 from stepwell_engine.core.run.status import STEP_CODES, STEP_STATUSES
 from stepwell_engine.core.values import jsonvalue
@@ -41,9 +42,10 @@ class Packed:
 def format_of(journal: Journal) -> int:
     """The oldest format of runs that has all that is in the journal."""
     records = (*journal.records, *journal.open)
-    newer = any(record.losses or record.history for record in records)
+    losses = any(record.losses or record.history for record in records)
     indexed = any(page.level for page in journal.pages)
-    return limits.RUN_FORMAT if newer or indexed else limits.BASE_RUN_FORMAT
+    newer = losses or indexed or journal.taken != NOTHING_TAKEN
+    return limits.RUN_FORMAT if newer else limits.BASE_RUN_FORMAT
 
 
 def index_pages(
@@ -102,7 +104,12 @@ class JournalCodec:
             journal = replace(journal, records=tuple(records))
         format_before = format_of(journal)  # what moves to a page is read with the head
         data = self.encode(journal)
-        if len(data) > limits.PAGE_ABOVE and journal.records:
+        if len(data) > limits.PAGE_ABOVE and journal.taken.ranges:
+            # What is taken stays: it must not have every step written to a page of its own.
+            full = len(self.encode(replace(journal, taken=NOTHING_TAKEN))) > limits.PAGE_ABOVE
+        else:
+            full = len(data) > limits.PAGE_ABOVE
+        if full and journal.records:
             page = PageRef(token, write, len(journal.records))
             blobs.append(Blob(page.blob, _squeeze(self._rows(journal.records))))
             pages, index = index_pages((*journal.pages, page), token, write)
@@ -128,13 +135,15 @@ class JournalCodec:
                 list(map(_page_cells, journal.pages)),
             ]
         )
+        taken = [_taken_cell(journal.taken)] if journal.taken != NOTHING_TAKEN else []
         branching = (
             journal.children_done,
             journal.children_bytes,
             journal.compensating,
             journal.children_compensated,
         )
-        tail = "," + ",".join(map(_cell, branching)) if branching != _PLAIN else ""
+        cells = list(map(_cell, branching)) if branching != _PLAIN or taken else []
+        tail = "".join(f",{cell}" for cell in [*cells, *taken])
         rows = f"{self._rows(journal.records)},{self._rows(journal.open)}"
         return _squeeze(f"{head[:-1]},{rows}{tail}]")
 
@@ -146,7 +155,7 @@ class JournalCodec:
         if fields[0] > limits.RUN_FORMAT:
             raise NewerFormat("a run's journal", fields[0], limits.RUN_FORMAT)
         _, position, attempts, failure, pages, records, opened, *branching = fields
-        done, size, compensating, compensated = branching or _PLAIN
+        done, size, compensating, compensated, *taken = branching or _PLAIN
         return Journal(
             position=position,
             attempts=attempts,
@@ -158,6 +167,7 @@ class JournalCodec:
             children_bytes=size,
             compensating=compensating,
             children_compensated=compensated,
+            taken=_taken(*taken[0]) if taken else NOTHING_TAKEN,
         )
 
     def decode_page(self, data: bytes) -> tuple[Record, ...]:
@@ -248,6 +258,23 @@ def _cell(value: str | int | None) -> str:
     if value is None:
         return "null"
     return str(value) if isinstance(value, int) else json.dumps(value, ensure_ascii=False)
+
+
+def _taken_cell(taken: Taken) -> str:
+    """The mark; then, in turn, how many numbers are not consumed, and how many are."""
+    cells, end = [taken.mark], taken.mark
+    for first, last in taken.ranges:
+        cells += [first - end - 1, last - first + 1]
+        end = last
+    return f"[{','.join(map(str, cells))}]"
+
+
+def _taken(mark: int, *lengths: int) -> Taken:
+    ranges, end = [], mark
+    for gap, count in zip(lengths[::2], lengths[1::2], strict=True):
+        ranges.append((end + gap + 1, end + gap + count))
+        end += gap + count
+    return Taken(mark, tuple(ranges))
 
 
 def _output(cell: list[Any] | None) -> Output | None:

@@ -10,6 +10,7 @@ from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.keys import StepKey, StepKeys
+from stepwell_engine.core.run.overflow import Overflow
 from stepwell_engine.core.run.view import Records, RunView
 from stepwell_engine.core.values.units import EpochMs
 
@@ -29,11 +30,13 @@ class Program(Protocol):
         inbox: Mapping[str, InboxMessage],
         now: EpochMs,
         in_flight: frozenset[StepKey],
+        overflow: Overflow,
     ) -> Decision:
         """The next instruction for a run whose lease is held.
 
         The journal of the decision is the very one given if nothing has to be recorded first.
-        `inbox` is what is not consumed yet; `in_flight` the attempts in flight with this worker.
+        `inbox` is what is not consumed yet, `overflow` what was read of its overflow under this
+        lease; `in_flight` the attempts in flight with this worker.
         """
         ...
 

@@ -111,10 +111,11 @@ class Controls:
         message = InboxMessage(
             MessageKind.SIGNAL, name, now, body, None if blob is None else blob.name
         )
-        deliver = partial(self._runs.deliver, run_id, signal_id, message, now, blob, key)
+        deliver = partial(self._runs.deliver, run_id, signal_id, message, now, blob, key, head)
         delivered = deliver() if key is None else retry_unavailable(self._clock, deliver)
         if isinstance(delivered, Delivered):
-            self._dispatcher.hint(about_run(run_id, project))
+            if delivered.wakes:
+                self._dispatcher.hint(about_run(run_id, project))
             return Signal(signal_id, run_id, name, delivered.at)
         if delivered.head is None or not delivered.head.live:
             raise _finished(delivered.head or head)

@@ -30,9 +30,10 @@ from stepwell_engine.service.retry_unavailable import retry_unavailable
 from stepwell_engine.service.runs.children import Awaited, Children, Programs
 from stepwell_engine.service.runs.run_reader import codec_of, journal_of
 from stepwell_engine.service.worker.commits import release_of
-from stepwell_engine.service.worker.leased_run import LeasedRun, TimeBudget, Tools
+from stepwell_engine.service.worker.leased_run import LeasedRun, Tools
 from stepwell_engine.service.worker.persistence import Persistence
 from stepwell_engine.service.worker.process import WorkerProcess
+from stepwell_engine.service.worker.time_budget import TimeBudget
 
 log = logging.getLogger(__name__)
 

@@ -23,16 +23,18 @@ def commit_of(
         release=release,
         progress=progress,
         consumed=decision.consumed,
+        taken=decision.taken,
         blobs=packed.blobs,
         format=packed.format,
     )
     match decision.next:
-        case Park(status, ready_at):
+        case Park(status, ready_at, signal):
             return replace(
                 commit,
                 status=status,
                 ready_at=ready_at,
                 wake_at=ready_at,
+                wants=signal,
                 inbox_seq=head.inbox_seq,
             )
         case Finish(status):

@@ -25,12 +25,14 @@ from stepwell_engine.core.run.decision import (
     Decision,
     Finish,
     Park,
+    ReadOverflow,
     StartAttempts,
     StartChild,
 )
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.keys import StepKey
+from stepwell_engine.core.run.overflow import NOTHING_READ, Taken
 from stepwell_engine.core.run.program import Program
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.run.transitions import fail_run
@@ -49,32 +51,15 @@ from stepwell_engine.ports import (
 from stepwell_engine.service.runs.children import Children
 from stepwell_engine.service.runs.run_reader import codec_of
 from stepwell_engine.service.worker.commits import cancelled_commit_of, commit_of
+from stepwell_engine.service.worker.overflow import read_more
 from stepwell_engine.service.worker.persistence import Persistence
 from stepwell_engine.service.worker.store_refusals import StoreRefusals
+from stepwell_engine.service.worker.time_budget import TimeBudget
 
 log = logging.getLogger(__name__)
 
 # What starting or cancelling a child run may take: a few calls of the store.
 CHILD_CALLS = 10 * limits.SECOND
-
-
-@dataclass(frozen=True, slots=True)
-class TimeBudget:
-    """How long a worker may go on: until `ends` (ms since the epoch), see Advance.run."""
-
-    ends: int
-    hard: bool
-
-    @property
-    def patience(self) -> int | None:
-        """Until when a store that refuses is waited for; None: as long as the process lives."""
-        return self.ends if self.hard else None
-
-    def allows(self, attempt: Attempt, now: int, beside: bool) -> bool:
-        """Whether the attempt may begin now; `beside` others, which keep the worker here anyway."""
-        if self.hard:
-            return now + attempt.timeout <= self.ends and now < self.ends
-        return beside or now < self.ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +102,7 @@ class LeasedRun:
         self._in_flight: set[StepKey] = set()
         # Filled by the threads of the group, emptied by the worker's own.
         self._completed: deque[UncommittedOutcome] = deque()
+        self._overflow = NOTHING_READ  # what was read of the inbox's; it never changes
         self._waited = False  # for attempts in flight, since the head was last seen
         self._started: RunId | None = None  # a child that is not known to be waited for
         self._failed_to_store = False
@@ -150,7 +136,9 @@ class LeasedRun:
         """One decision and what follows from it; whether to go on."""
         now = self._tools.clock.now()
         head, in_flight = self._head, frozenset(self._in_flight)
-        decision = self._program.decide(head, self._journal, head.inbox, now, in_flight)
+        decision = self._program.decide(
+            head, self._journal, head.inbox, now, in_flight, self._overflow
+        )
         match decision.next:
             case StartAttempts(attempts, until):
                 return self._start_attempts(decision, attempts, until, now)
@@ -158,6 +146,8 @@ class LeasedRun:
                 return self._start_child(decision, decision.next, now)
             case CancelChild():
                 return self._cancel_child(decision, decision.next, now)
+            case ReadOverflow():
+                return self._read_overflow(decision.journal.taken)
             case Park() | Finish():
                 return self._commit(decision, now, release=True)
             case unknown:
@@ -223,6 +213,13 @@ class LeasedRun:
         for completed in self._uncommitted:
             journal = self._program.settle(journal, completed)
         return journal
+
+    def _read_overflow(self, taken: Taken) -> bool:
+        read = read_more(self._tools.runs, self._persist, self._head, taken, self._overflow)
+        if read is None:
+            return self._refused(self._read())
+        self._overflow = read
+        return True
 
     def _start_child(self, decision: Decision, start: StartChild, now: int) -> bool:
         if start.child is None:
