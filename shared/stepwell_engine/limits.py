@@ -102,5 +102,5 @@ HISTORY_ERRORS: Final = 320  # of these, together
 INLINE_OUTPUT: Final = 300
 INLINE_INPUT: Final = 120
 INLINE_MESSAGE: Final = 200
-INLINE_MESSAGES: Final = 3  # in a head; more signals stand beside it
+INLINE_MESSAGES: Final = 4  # in a head; more signals stand beside it
 MAX_WAL: Final = 64 * MIB  # of SQLite's log, above which it is emptied

@@ -24,6 +24,7 @@ from stepwell_engine.limits import (
     MAX_ERROR_TEXT,
     MAX_PENDING_SIGNALS,
     OPEN_ERRORS,
+    PAGE_ABOVE,
 )
 from stepwell_engine.ports import Delivered, Refused
 from stepwell_engine.service.projects.definitions import Workflows
@@ -211,6 +212,26 @@ def test_a_run_that_ends_meanwhile_refuses_a_message_and_its_key(home: DynamoHom
     assert refused == Refused(head)
     assert home.runs.deliver(RUN, "m", some_message(), NOW, None, "k") == Refused(head)
     assert pending(home.runs, head) == []
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_signal_goes_into_a_head_that_stays_within_one_write_unit(
+    home: DynamoHome, waits: bool
+) -> None:
+    """One that the run does not wait for leaves room for a journal that grows until it does."""
+    sizes = {}
+    for body in range(0, 1_000, 7):
+        run_id = f"01890000-0000-7000-8000-{body:012}"
+        put(home.runs, a_head(run_id, commit_seq=9, wants="paid" if waits else "", wants_seq=9))
+        signal = InboxMessage(MessageKind.SIGNAL, "paid", NOW, bytes(body))
+        written = home.runs.deliver(run_id, run_id, signal, NOW, None)
+        assert isinstance(written, Delivered)
+        assert written.head is not None
+        if written.head.inbox:
+            sizes[body] = item_size(to_item(written.head, 16))
+    assert list(sizes) == list(range(0, max(sizes) + 1, 7)), "what is larger goes beside it"
+    grown = 0 if waits else PAGE_ABOVE
+    assert KIB - 90 < max(sizes.values()) + grown <= KIB
 
 
 # --- room -------------------------------------------------------------------------------------

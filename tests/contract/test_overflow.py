@@ -41,10 +41,11 @@ def send(runs: Runs, message_id: str, name: str = "paid", key: str | None = None
 
 
 def test_the_last_that_goes_into_the_head_and_the_first_that_does_not(runs: Runs) -> None:
-    before = put(runs, held(inbox=inbox(range(INLINE_MESSAGES - 1)), inbox_seq=7))
+    few = inbox(range(INLINE_MESSAGES - 1))
+    before = put(runs, a_head(inbox=few, inbox_seq=7, wants="paid", **PARKED))
     inside = send(runs, "inside")
     added = {**before.inbox, "inside": some_message()}
-    assert inside == replace(before, inbox_seq=8, inbox=added)
+    assert inside == replace(before, inbox_seq=8, inbox=added, ready_at=0, wake_at=NOW)
     beside = send(runs, "beside")
     assert beside == replace(
         inside, inbox_seq=9, overflow_last=1, overflow_count=1, format=RUN_FORMAT

@@ -98,7 +98,7 @@ def test_one_of_many_starts_with_an_id_creates_it(shared: Home) -> None:
 
 
 def test_all_of_many_messages_arrive(shared: Home) -> None:
-    put(shared.runs, a_head())
+    put(shared.runs, a_head(commit_seq=1))
     results = at_once(lambda n: shared.runs.deliver(RUN, f"m{n}", some_message(), NOW, None))
     assert all(isinstance(result, Delivered) for result in results)
     head = shared.runs.get(RUN)

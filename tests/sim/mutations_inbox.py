@@ -23,7 +23,7 @@ class IntoTheHeadInAnyCase(Store):
         return True
 
 
-def _fits_in_any_case(head: Head) -> bool:
+def _fits_in_any_case(head: Head, *_: object) -> bool:
     return len(head.inbox) < 1
 
 

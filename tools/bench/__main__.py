@@ -15,6 +15,7 @@ from tools.bench.report import (
     BILL,
     DYNAMODB,
     EMBEDDED,
+    INBOXES,
     LONG,
     SLEEPS,
     START,
@@ -22,6 +23,7 @@ from tools.bench.report import (
     show,
     show_bill,
     show_dynamodb,
+    show_inboxes,
     show_long_runs,
     show_sleeps,
     show_start,
@@ -30,6 +32,7 @@ from tools.bench.report import (
 from tools.bench.sleeps import sleeps
 from tools.bench.start import start
 from tools.bill.bill import bill
+from tools.bill.inboxes import inboxes
 from tools.bill.long_runs import long_runs
 
 RESULTS = Path("build/bench.json")
@@ -60,6 +63,9 @@ def main() -> int:
     long = long_runs()
     write(RESULTS, LONG, long)
     show_long_runs(console, long)
+    signalled = inboxes()
+    write(RESULTS, INBOXES, signalled)
+    show_inboxes(console, signalled)
     slept = sleeps()
     write(RESULTS, SLEEPS, slept)
     show_sleeps(console, slept)

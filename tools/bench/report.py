@@ -18,6 +18,7 @@ from tools.bench.measure import Sizes
 # Sections of the file.
 EMBEDDED, DYNAMODB, BILL, LONG, START = "embedded", "dynamodb", "bill", "long_runs", "start"
 SLEEPS = "sleeps"
+INBOXES = "inboxes"
 # What is to be reached on a machine with two cores: the figure, and whether less is better.
 TARGETS: dict[str, tuple[float, bool]] = {
     "ms_per_step": (1.0, True),
@@ -144,6 +145,19 @@ def show_long_runs(console: Console, measured: Mapping[str, Any]) -> None:
     console.print(f"AWS, bytes of the largest head of these: {head}")
     calls = _against(measured["calls"], targets["calls"])
     console.print(f"AWS, calls that read all {measured['blobs_read']} pages of such a run: {calls}")
+
+
+def show_inboxes(console: Console, measured: Mapping[str, Any]) -> None:
+    """What a run costs beside pending signals, and what becomes of one costs."""
+    run, targets = measured["run"], measured["targets"]
+    most = (max(run.values()) - min(run.values())) / measured["steps"]
+    console.print(
+        f"AWS, write units of {measured['steps']} steps, {' / '.join(map(str, run))} signals of "
+        f"200 bytes pending: {' / '.join(f'{units:g}' for units in run.values())}, "
+        f"more for a step: {_against(most, targets['per_step'])}"
+    )
+    for name, units in measured["messages"].items():
+        console.print(f"AWS, write units of a signal, {name} {_against(units, targets[name])}")
 
 
 def show_sleeps(console: Console, measured: Mapping[str, Any]) -> None:

@@ -202,15 +202,25 @@ class MeteredAws:
 
         Workers begin cold: nobody has read the workflow.
         """
-        services = self.engine.services
-        advance = self._worker()
-        with self._request():
-            run_id = services.starts.start(PROJECT, WORKFLOW, b"{}").head.run_id
+        advance, run_id = self._worker(), self.start()
         self._advance(advance, run_id)
         for payload in signals:
-            with self._request():
-                services.controls.signal(PROJECT, WORKFLOW, run_id, "go", payload)
+            self.signal(run_id, "go", payload)
             self._advance(advance, run_id)
+
+    def start(self) -> str:
+        """Start a run over the API; its id."""
+        with self._request():
+            return self.engine.services.starts.start(PROJECT, WORKFLOW, b"{}").head.run_id
+
+    def signal(self, run_id: str, name: str, payload: bytes, key: str | None = None) -> None:
+        """Send a signal over the API."""
+        with self._request():
+            self.engine.services.controls.signal(PROJECT, WORKFLOW, run_id, name, payload, key)
+
+    def advance(self, run_id: str) -> None:
+        """Have a new worker follow the hints that there are."""
+        self._advance(self._worker(), run_id)
 
     @contextmanager
     def _request(self) -> Iterator[None]:

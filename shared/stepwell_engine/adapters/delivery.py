@@ -1,8 +1,9 @@
 """How a message comes into a run's inbox: the steps that every store takes, in this order.
 
-A few messages stand in the head; signals beyond them, and those with an idempotency key, stand
-beside it in numbered slots, the overflow. No transaction is needed, for a slot counts only once
-the head's `overflow_last` has reached its number, and that is a write of the head alone:
+A few messages stand in the head; signals beyond them, those with an idempotency key, and those that
+would make the head dear to write, stand beside it in numbered slots, the overflow. No transaction
+is needed, for a slot counts only once the head's `overflow_last` has reached its number, and that
+is a write of the head alone:
 
 1. Put the slot of the next number, if there is none. Whoever finds one there, anybody's, first
    finishes it, by 2 and 3: its writer may be gone.
@@ -19,6 +20,7 @@ write itself requires that, so one that is no longer true is tried again as a lo
 """
 
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Final, Protocol
 
 from stepwell_engine import limits
@@ -28,6 +30,8 @@ from stepwell_engine.core.values.units import EpochMs, RunId
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.ports import Delivered, Done, Refused, Written
 
+_OF_A_MESSAGE: Final = 30  # bytes of a message that are the same for all
+_ROOM: Final = limits.KIB - 120  # for what differs: the rest is names, numbers and times
 TURNS: Final = 50  # slots of others, and changes of the head, that one delivery gets over
 
 
@@ -156,7 +160,7 @@ class _Delivery:
             if head.pending >= limits.MAX_PENDING_SIGNALS:
                 return Refused(head)
             self._put_blob()
-            if self._key is None and _fits(head):
+            if self._key is None and _fits(head, self._id, self._message):
                 quiet = not head.wakes_for(self._message.name)
                 written = self._inboxes.put_inline(
                     self._run_id, self._id, self._message, self._now, quiet
@@ -229,6 +233,22 @@ class _Delivery:
         raise Unavailable(f"an inbox changed {TURNS} times during one call")
 
 
-def _fits(head: Head) -> bool:
-    """Whether a signal goes into the head."""
-    return head.overflow_count == 0 and len(head.inbox) < limits.INLINE_MESSAGES
+def _fits(head: Head, message_id: str, message: InboxMessage) -> bool:
+    """Whether a signal goes into the head, which then still costs one write unit on DynamoDB.
+
+    The journal grows until a signal is taken that the run does not wait for yet.
+    """
+    if head.overflow_count > 0 or len(head.inbox) >= limits.INLINE_MESSAGES:
+        return False
+    journal = len(head.journal)
+    if not head.wakes_for(message.name):
+        journal = max(journal, limits.PAGE_ABOVE)
+    texts = (head.project, head.workflow, head.idempotency_key or "", head.parent or "")
+    size = journal + len(head.input or b"") + sum(map(len, texts))
+    return size + sum(starmap(_size, [*head.inbox.items(), (message_id, message)])) <= _ROOM
+
+
+def _size(message_id: str, message: InboxMessage) -> int:
+    """About how many bytes of a head a message takes; its id stands there twice."""
+    content = len(message.body or b"") + len(message.blob or "")
+    return 2 * len(message_id) + len(message.name) + content + _OF_A_MESSAGE

@@ -146,7 +146,7 @@ class Runs(Protocol):
         wake_at = now.
 
         A signal wakes a run that `wakes_for` it, the end of a child any. Signals without a key go
-        into the head while it has fewer than INLINE_MESSAGES and nothing is pending in the
+        into a small head while it has fewer than INLINE_MESSAGES and nothing is pending in the
         overflow, other signals into that; `overflow_last` and `overflow_count` + 1 then. Ends of
         children always go into the head. Messages are consumed in the order in which they counted.
 
