@@ -55,7 +55,8 @@ class Roles:
         """Runs, and what their steps are for."""
         storage, chosen = self._storage, self._installation
         _allow(role, _READ, storage.control.table_arn)
-        _allow(role, ("dynamodb:GetItem", *_WRITE), storage.runs.table_arn)
+        # Signals beside a head are a query of its partition.
+        _allow(role, (*_READ, *_WRITE, "dynamodb:Query"), storage.runs.table_arn)
         # A child's start looks there how many others there are.
         of_workflow = index_arn(storage.runs, RunsOfWorkflow.Meta.index_name)
         _allow(role, ("dynamodb:Query",), of_workflow)

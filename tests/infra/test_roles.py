@@ -128,9 +128,19 @@ def test_the_lists_of_the_api_are_read_from_their_index(compute: Template) -> No
     assert "StorageControl" in control
 
 
-def test_the_executor_looks_how_many_runs_there_are(compute: Template) -> None:
-    (found,) = resources(compute, "ComputeExecutorRole", "dynamodb:Query")
-    assert f"/index/{RunsOfWorkflow.Meta.index_name}" in found
+def test_the_executor_looks_how_many_runs_there_are_and_reads_their_signals(
+    compute: Template,
+) -> None:
+    found = resources(compute, "ComputeExecutorRole", "dynamodb:Query")
+    index = f"/index/{RunsOfWorkflow.Meta.index_name}"
+    assert len([one for one in found if index in one]) == 1
+    (runs,) = (one for one in found if index not in one)
+    assert "StorageRuns" in runs
+
+
+def test_the_executor_reads_several_pages_and_outputs_at_once(compute: Template) -> None:
+    found = resources(compute, "ComputeExecutorRole", "dynamodb:BatchGetItem")
+    assert any("StorageRuns" in one for one in found)
 
 
 def test_the_executor_only_reads_definitions(compute: Template) -> None:
