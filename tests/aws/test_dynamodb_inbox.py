@@ -234,6 +234,17 @@ def test_a_signal_goes_into_a_head_that_stays_within_one_write_unit(
     assert KIB - 90 < max(sizes.values()) + grown <= KIB
 
 
+def test_an_older_version_takes_no_key_for_delivered_whose_number_may_not_count(
+    home: DynamoHome,
+) -> None:
+    """It answered with attribute c of a key that it found, whatever else there was."""
+    put(home.runs, a_head())
+    home.runs.deliver(RUN, "m", some_message(), NOW, None, "k")
+    stored = client().get_item(TableName=RUNS, Key=key_of(RUN, "s#k"))["Item"]
+    assert "c" not in stored
+    assert (stored["n"], stored["a"]) == ({"N": "1"}, {"N": str(NOW)})
+
+
 # --- room -------------------------------------------------------------------------------------
 
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 
+from stepwell_engine import limits
 from stepwell_engine.adapters.delivery import KeyEntry, deliver
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage, Slot
+from stepwell_engine.errors import Unavailable
 from stepwell_engine.ports import Delivered, Done, Refused, Written
 from tests.sim.links import Links
 
@@ -27,8 +29,39 @@ class SimInboxes:
         key: str | None = None,
         seen: Head | None = None,
     ) -> Delivered | Refused:
-        """Step by step, as on DynamoDB."""
+        """Step by step, as on DynamoDB; an older version leaves a newer head alone."""
+        old = self._store.peek(run_id)
+        plain = old is not None and old.format == limits.BASE_RUN_FORMAT
+        if message.kind == "signal" and plain and self._store.older():
+            return self._deliver_as_before(run_id, message_id, message, now, blob, key)
         return deliver(self, run_id, message_id, message, now, blob, key, seen)
+
+    def _deliver_as_before(
+        self,
+        run_id: str,
+        message_id: str,
+        message: InboxMessage,
+        now: int,
+        blob: Blob | None,
+        key: str | None,
+    ) -> Delivered | Refused:
+        if blob is not None:
+            self.put_body(run_id, blob)
+
+        def apply() -> Delivered | Refused:
+            old = self._store.peek(run_id)
+            if old is None or old.format > limits.BASE_RUN_FORMAT:
+                raise Unavailable("a newer version wrote this run")
+            delivered = self._store.deliver_as_before(run_id, message_id, message, now, key)
+            self._links.scheduler.note("deliver as before", delivered)
+            new = self._store.peek(run_id)
+            if new is not None and new is not old:
+                self._checks.delivered(old, new, (message_id, message))
+                self._links.reacts("deliver", run_id)
+                self._checks.hints.wrote(run_id)
+            return delivered
+
+        return self._links.call("deliver", run_id, apply)
 
     def overflow(self, run_id: str, first: int, last: int) -> Mapping[int, Slot]:
         """Read slots."""

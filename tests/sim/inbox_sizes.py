@@ -23,6 +23,7 @@ class InboxSizes:
     inline: int  # messages in a head
     most: int  # pending signals
     page: int  # numbers read first of an overflow
+    older: float  # how often an older version delivers
     random: Random
 
     @contextmanager
@@ -34,6 +35,10 @@ class InboxSizes:
             patch.object(leased_run, "NOTHING_READ", replace(NOTHING_READ, most=self.page)),
         ):
             yield
+
+    def is_older(self) -> bool:
+        """Whether an older version takes this delivery."""
+        return self.random.random() < self.older
 
     def crowd(self, slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
         """The slots, in some seeds with bursts of signals."""
@@ -56,5 +61,6 @@ def draw_sizes(seed: int) -> InboxSizes:
         inline=random.choice((0, 1, 2, *(limits.INLINE_MESSAGES,) * 3)),
         most=random.choice((3, *(limits.MAX_PENDING_SIGNALS,) * 5)),
         page=random.choice((1, 2, NOTHING_READ.most)),
+        older=random.choice((0.0, 0.0, 0.0, 0.5)),
         random=random,
     )

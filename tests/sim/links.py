@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
+from stepwell_engine import limits
+from stepwell_engine.adapters.delivery import KeyEntry
 from stepwell_engine.adapters.memory.runs import MemoryRuns
 from stepwell_engine.core.run.head import Blob, Head
-from stepwell_engine.core.run.inbox import Slot
+from stepwell_engine.core.run.inbox import InboxMessage, Slot
 from stepwell_engine.errors import Unavailable
+from stepwell_engine.ports import Delivered, Refused
 from tests.sim.checks import Checks
 from tests.sim.coverage import ANY, Coverage, When
 from tests.sim.faults import Fate, Faults
@@ -30,6 +33,31 @@ class Store(MemoryRuns):
     def put_blob(self, run_id: str, blob: Blob) -> None:
         """Put one blob on its own."""
         self._blobs[run_id, blob.name] = blob.data
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.older: Callable[[], bool] = lambda: False  # whether an older version delivers now
+
+    def deliver_as_before(
+        self, run_id: str, message_id: str, message: InboxMessage, now: int, key: str | None
+    ) -> Delivered | Refused:
+        """As a version did it that knew no overflow: all into the head, a key in a transaction."""
+        with self._lock:
+            head, before = self._heads.get(run_id), self._delivered_keys.get((run_id, key or ""))
+            if key is not None and before is not None:
+                if before.number is not None:
+                    raise Unavailable("a key that an older version cannot read")
+                return Delivered(head, before.at)
+            if head is None or not head.live:
+                return Refused(head)
+            if message_id in head.inbox:
+                return Delivered(head, head.inbox[message_id].at)
+            if len(head.inbox) >= limits.MAX_PENDING_SIGNALS:
+                return Refused(head)
+            if key is not None:
+                self._delivered_keys[run_id, key] = KeyEntry(None, message.at)
+            after = self._woken(self._delivered(head, message_id, message), now)
+            return Delivered(self._put(after).head, message.at)
 
     @property
     def slots(self) -> dict[tuple[str, int], Slot]:

@@ -106,6 +106,14 @@ class SetsTheCount(Store):
         return replace(after, overflow_count=self._known[head.run_id] - len(commit.taken))
 
 
+class CountsWhatIsVoid(Store):
+    def make_void(self, run_id: str, number: int) -> None:
+        """It is not."""
+
+    def count_void(self, run_id: str, number: int) -> Written:
+        return self.count(run_id, number, "", 0, quiet=False)
+
+
 INBOX: tuple[Mutation, ...] = (
     Mutation(
         "into the head beside an overflow",
@@ -133,5 +141,6 @@ INBOX: tuple[Mutation, ...] = (
         lambda _head, _signal: False,
         3,
     ),
+    store("a void slot counts", CountsWhatIsVoid, 6),
     store("a take sets the count", SetsTheCount, 3, 6),
 )

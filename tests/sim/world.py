@@ -155,6 +155,7 @@ class World:
         self._hard = self._budget >= MAX_ACTION_TIMEOUT and random.random() < 0.5
         self._tick_budget = None if random.random() < 0.5 else 0
         store = engine.store()
+        store.older = self._sizes.is_older
         self.checks = Checks(self._slots, self._true_now, store.peek_blob, profile.calm)
         outages = draw_outages(Random(f"refusals {seed}"), profile.ends, profile.calm)
         self._links = Links(

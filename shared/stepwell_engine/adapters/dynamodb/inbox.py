@@ -37,6 +37,7 @@ _WANTS: Final = HeadItem.wants.attr_name
 _WANTS_SEQ: Final = HeadItem.wants_seq.attr_name
 _NUMBER: Final = DeliveryItem.number.attr_name
 _AT: Final = DeliveryItem.at.attr_name
+_SINCE: Final = DeliveryItem.since.attr_name
 _VOID: Final = SlotItem.void.attr_name
 
 _WAKE: Final = f", {HeadItem.ready_at.attr_name} = :zero, {HeadItem.wake_at.attr_name} = :now"
@@ -131,8 +132,13 @@ class DynamoInboxes:
 
     def put_key(self, run_id: RunId, key: str, entry: KeyEntry) -> KeyEntry | None:
         """Put a key, unless it is there."""
+        numbered = entry.number is not None
         item = DeliveryItem(
-            run_id=run_id, name=f"{DELIVERY}{key}", at=entry.at, number=entry.number
+            run_id=run_id,
+            name=f"{DELIVERY}{key}",
+            at=None if numbered else entry.at,
+            number=entry.number,
+            since=entry.at if numbered else None,
         ).serialize()
         met = self._database.put(self._table, item, _IS_NEW)
         return None if met is None else _entry(_there(met))
@@ -215,7 +221,9 @@ def _slot(item: Item) -> Slot:
 
 
 def _entry(item: Item) -> KeyEntry:
-    return KeyEntry(int(item[_NUMBER]["N"]) if _NUMBER in item else None, int(item[_AT]["N"]))
+    if _NUMBER in item:
+        return KeyEntry(int(item[_NUMBER]["N"]), int(item[_SINCE]["N"]))
+    return KeyEntry(None, int(item[_AT]["N"]))
 
 
 def _there(met: Rejected) -> Item:

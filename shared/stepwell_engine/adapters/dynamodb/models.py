@@ -283,7 +283,8 @@ class SlotItem(Model):
 class DeliveryItem(Model):
     """The idempotency key of a delivery to a run, when the message came, and its slot's number.
 
-    Without a number the message went into the head.
+    Without a number the message went into the head, and `at` says when. An older version takes
+    whatever has that for delivered, so a key with a number, which may not count yet, has `since`.
     """
 
     class Meta:
@@ -293,8 +294,9 @@ class DeliveryItem(Model):
 
     run_id = RunIdAttribute(hash_key=True, attr_name="r")
     name = UnicodeAttribute(range_key=True, attr_name="k")
-    at = IntegerAttribute(attr_name="c")
+    at = IntegerAttribute(attr_name="c", null=True)
     number = IntegerAttribute(attr_name="n", null=True)
+    since = IntegerAttribute(attr_name="a", null=True)
 
 
 class ControlItem(Model):
