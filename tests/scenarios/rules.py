@@ -155,6 +155,7 @@ WAITS: Final = (
         "an early signal is kept until its step comes",
         "signals/early::a_signal_sent_before",
         "signals/early::a_signal_sent_during",
+        "signals/early::many_early_signals",
     ),
     _of(
         "a signal is consumed once, by one wait",

@@ -31,3 +31,22 @@ def test_a_signal_that_nobody_ever_waits_for_stops_nothing(home: Home) -> None:
     run_id = home.start("order")
     send(home, "order", run_id, "unknown")
     assert home.finish("order", run_id)["status"] == "succeeded"
+
+
+def test_many_early_signals_are_taken_in_the_order_in_which_they_came(home: Home) -> None:
+    """More than stand in the run's document, of several names, sizes, with keys and without."""
+    waits = [await_signal("paid" if n % 2 else "approved", f"wait-{n}") for n in range(10)]
+    home.publish("order", nap("1h"), *waits)
+    run_id = home.start("order")
+    sent = [n if n % 3 else f"{n}" * 500 for n in range(10)]
+    for name, first in (("unknown", 0), ("paid", 1), ("approved", 0)):
+        for number in range(first, 10, 2):
+            key = f"{number}" if number % 4 == 0 else None
+            for _ in range(1 if key is None else 2):
+                body = {"payload": sent[number], "idempotency_key": key}
+                assert send(home, "order", run_id, name, **body).status == 201
+    home.drain()
+    assert home.run("order", run_id)["status"] == "sleeping"
+    run = home.finish("order", run_id)
+    assert run["status"] == "succeeded"
+    assert [step["output"] for step in run["steps"][1:]] == sent
