@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from stepwell_engine.adapters import delivery
 from stepwell_engine.adapters.delivery import KeyEntry, deliver
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.inbox import InboxMessage, MessageKind, Slot
 from stepwell_engine.core.run.status import Status
+from stepwell_engine.errors import Unavailable
 from stepwell_engine.limits import BASE_RUN_FORMAT, INLINE_MESSAGES, RUN_FORMAT
 from stepwell_engine.ports import Commit, Delivered, Done, Refused, Runs
 from tests.contract.heads import (
@@ -281,6 +283,34 @@ def test_a_slot_counts_once_and_in_its_turn(home: Home) -> None:
     assert steps.count(RUN, 1, "paid", NOW, True) == Refused(counted.head)
     assert steps.count_void(RUN, 1) == Refused(counted.head)
     assert isinstance(steps.count_void(RUN, 2), Done)
+
+
+@pytest.mark.parametrize("others", [2, 3])
+def test_a_delivery_that_others_overtake_again_and_again_gives_up(
+    home: Home, others: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "TURNS", 3)
+    put(home.runs, held(inbox=FULL))
+    left = list(range(others))
+
+    class Overtaken:
+        def __getattr__(self, name: str) -> object:
+            return getattr(steps_of(home), name)
+
+        def put_slot(self, run_id: str, number: int, slot: Slot) -> Slot | None:
+            if left:
+                home.runs.deliver(run_id, f"other {left.pop()}", some_message(), NOW, None)
+            return steps_of(home).put_slot(run_id, number, slot)
+
+    steps: Any = Overtaken()
+    if others == 3:
+        with pytest.raises(Unavailable, match="changed 3 times"):
+            deliver(steps, RUN, "m", some_message(), NOW, None, None, None)
+    else:
+        assert isinstance(
+            deliver(steps, RUN, "m", some_message(), NOW, None, None, None), Delivered
+        )
+    assert len(pending(home.runs, home.runs.get(RUN))) == INLINE_MESSAGES + 3
 
 
 @pytest.mark.parametrize("status", ENDED_STATUSES)

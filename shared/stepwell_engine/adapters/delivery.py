@@ -32,7 +32,7 @@ from stepwell_engine.ports import Delivered, Done, Refused, Written
 
 _OF_A_MESSAGE: Final = 30  # bytes of a message that are the same for all
 _ROOM: Final = limits.KIB - 120  # for what differs: the rest is names, numbers and times
-TURNS: Final = 50  # slots of others, and changes of the head, that one delivery gets over
+TURNS: Final = 200  # slots of others, and changes of the head, that one delivery gets over
 
 
 @dataclass(frozen=True, slots=True)
