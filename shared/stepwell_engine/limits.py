@@ -38,10 +38,11 @@ MAX_DEPTH: Final = 5  # a root run has depth 0
 BACKOFF_INITIAL: Final = 2 * SECOND
 BACKOFF_FACTOR: Final = 2
 BACKOFF_CAP: Final = 1 * HOUR
-MAX_LOST_LEASES: Final = 5
-SUSPECT_LOST_LEASES: Final = (
-    3  # in a row, from which on one such run at a time goes on in a process
-)
+MAX_ALONE_LOSSES: Final = 5  # of workers that were alone with one attempt, in a row
+SUSPECT_LOST_LEASES: Final = 3  # without progress, from which on each attempt runs alone
+HOSTS_LOST: Final = 5  # more, from which on an attempt that runs alone waits before its next try
+HOSTS_LOST_PAUSE: Final = 10 * SECOND  # doubled each time
+HOSTS_LOST_CAP: Final = 10 * MINUTE
 SUSPECT_PAUSE: Final = 1 * SECOND
 MAX_RUN_ATTEMPTS: Final = 10_000
 

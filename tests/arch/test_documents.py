@@ -89,7 +89,7 @@ LIMITS = {
     ),
     "children of a fan-out, or compensations, in flight at once": "{CHILDREN_AT_ONCE}",
     "attempts executed, in all": "{MAX_RUN_ATTEMPTS:,}",
-    "workers lost in a row, by which a step fails": "{MAX_LOST_LEASES}",
+    "workers lost in a row that were alone with a step, by which it fails": "{MAX_ALONE_LOSSES}",
     "depth of a child run": "{MAX_DEPTH}",
     "payload of a signal": "{MAX_SIGNAL_PAYLOAD:,} bytes",
     "signals that no step has taken yet": "{MAX_PENDING_SIGNALS:,}",
@@ -124,6 +124,7 @@ OF_KINDS = {
 INTERNAL = {
     *("KIB", "MIB", "SECOND", "MINUTE", "HOUR", "DAY", "MAX_DURATION", "MAX_DURATION_TEXT"),
     *("SUSPECT_LOST_LEASES", "SUSPECT_PAUSE", "MAX_SKEW"),
+    *("HOSTS_LOST", "HOSTS_LOST_PAUSE", "HOSTS_LOST_CAP"),
     *("LEASE", "CLOCK_MARGIN", "MAX_HINT_DELAY", "CLAIM_WAIT"),
     *("FORMAT", "RUN_FORMAT", "BASE_RUN_FORMAT"),
     *("DUE_SHARDS", "MAX_DUE_SHARDS"),  # of the functions on AWS, with their variables

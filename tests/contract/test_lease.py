@@ -1,13 +1,16 @@
 """Claiming a run and extending its lease."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.status import Status
-from stepwell_engine.limits import CLOCK_MARGIN
+from stepwell_engine.limits import CLOCK_MARGIN, RUN_FORMAT, SUSPECT_LOST_LEASES
 from stepwell_engine.ports import Done, Refused, Runs, Written
 from tests.contract.heads import (
+    COMMIT,
     ENDED_STATUSES,
     LIVE_STATUSES,
     NOW,
@@ -24,8 +27,8 @@ from tests.contract.heads import (
 )
 
 
-def claim(runs: Runs, token: str = TOKEN, now: int = NOW) -> Written:
-    return runs.claim(RUN, token, now, now + 60_000)
+def claim(runs: Runs, token: str = TOKEN, now: int = NOW, lane: Lane = Lane.HOST) -> Written:
+    return runs.claim(RUN, token, now, now + 60_000, lane)
 
 
 def test_a_claim_takes_the_lease_and_moves_nothing_else(runs: Runs) -> None:
@@ -145,3 +148,77 @@ def test_extend_of_an_ended_run_is_refused(runs: Runs, status: Status) -> None:
 
 def test_extend_of_a_run_that_does_not_exist_is_refused(runs: Runs) -> None:
     assert runs.extend(RUN, TOKEN, UNTIL, UNTIL) == Refused(None)
+
+
+# --- lanes ----------------------------------------------------------------------------------------
+
+OVER = UNTIL + CLOCK_MARGIN + 1
+
+
+@pytest.mark.parametrize("lane", Lane)
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_lease_that_is_over_counts_against_whom_its_holder_was_alone_with(
+    runs: Runs, lane: Lane, alone: bool
+) -> None:
+    head = put(runs, held(alone=alone, alone_losses=2, lost_leases=1, format=RUN_FORMAT))
+    lease: dict[str, Any] = {
+        "lease_token": OTHER,
+        "lease_expires_at": OVER + 60_000,
+        "claimed_at": OVER,
+    }
+    taken = replace(head, **lease, lost_leases=2, alone=lane is Lane.ALONE, alone_losses=2 + alone)
+    check_done(runs, claim(runs, OTHER, OVER, lane), taken)
+
+
+@pytest.mark.parametrize("lane", Lane)
+def test_only_a_claim_in_the_lane_alone_says_so_and_raises_the_format(
+    runs: Runs, lane: Lane
+) -> None:
+    head = put(runs, a_head())
+    lease: dict[str, Any] = {"lease_token": TOKEN, "lease_expires_at": UNTIL, "claimed_at": NOW}
+    alone = lane is Lane.ALONE
+    taken = replace(head, **lease, alone=alone, format=RUN_FORMAT if alone else head.format)
+    check_done(runs, claim(runs, lane=lane), taken)
+
+
+@pytest.mark.parametrize("lane", Lane)
+@pytest.mark.parametrize("lost", [SUSPECT_LOST_LEASES - 1, SUSPECT_LOST_LEASES])
+def test_a_suspect_is_not_claimed_in_the_shared_lane(runs: Runs, lane: Lane, lost: int) -> None:
+    free = put(runs, a_head(lost_leases=lost))
+    if lane is Lane.SHARED and lost == SUSPECT_LOST_LEASES:
+        check_refused(runs, lambda: claim(runs, lane=lane))
+    else:
+        assert isinstance(claim(runs, lane=lane), Done)
+    assert runs.get(free.run_id) is not None
+
+
+def test_a_suspect_whose_lease_is_over_is_not_claimed_in_the_shared_lane(runs: Runs) -> None:
+    put(runs, held(lost_leases=SUSPECT_LOST_LEASES))
+    check_refused(runs, lambda: claim(runs, OTHER, OVER, Lane.SHARED))
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("progress", [False, True])
+def test_a_commit_clears_what_it_says_and_a_release_the_lane(
+    runs: Runs, recorded: bool, progress: bool
+) -> None:
+    head = put(runs, held(alone=True, alone_losses=2, lost_leases=3, format=RUN_FORMAT))
+    commit = replace(COMMIT, recorded=recorded, progress=progress)
+    after = replace(
+        head,
+        commit_seq=1,
+        journal=b"moved",
+        lost_leases=0 if progress else 3,
+        alone_losses=0 if recorded else 2,
+    )
+    check_done(runs, runs.commit(commit), after)
+    released = runs.commit(replace(COMMIT, commit_seq=1, release=True))
+    assert isinstance(released, Done)
+    assert (released.head.alone, released.head.lease_token) == (False, None)
+
+
+def test_closing_a_cancelled_run_clears_the_lane(runs: Runs) -> None:
+    put(runs, held(alone=True, status=Status.CANCELLED, format=RUN_FORMAT))
+    closed = runs.close(RUN, TOKEN, 0, b"closed")
+    assert isinstance(closed, Done)
+    assert not closed.head.alone

@@ -158,8 +158,9 @@ def test_a_step_after_a_sleep_is_recorded_as_current_before_it_is_tried() -> Non
 
 
 @pytest.mark.parametrize(("lost", "fails"), [(4, False), (5, True)])
-def test_five_workers_lost_in_a_row_fail_the_step(lost: int, fails: bool) -> None:
-    decision = decide(ONE, replace(HEAD, lost_leases=lost), Journal(), {}, NOW)
+def test_five_workers_that_were_lost_alone_fail_the_step(lost: int, fails: bool) -> None:
+    head = replace(HEAD, lost_leases=limits.SUSPECT_LOST_LEASES + lost, alone_losses=lost)
+    decision = decide(ONE, head, Journal(), {}, NOW)
     assert isinstance(decision.next, Finish) is fails
     if fails:
         assert decision.journal.records[0].code == "worker_lost"

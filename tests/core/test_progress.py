@@ -102,7 +102,7 @@ def test_lost_workers_are_reported() -> None:
     )
 
 
-TURNS = ", and where workers share a process, runs that lost theirs so often go on one at a time"
+TURNS = ", so each of its attempts runs alone, one run at a time"
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ class Stage:
     def open(self, sealed: str, project: str, within: int | None = None) -> str:
         return sealed
 
-    def hint(self, subject: Subject, delay: int = 0) -> None:
+    def hint(self, subject: Subject, delay: int = 0, *, alone: bool = False) -> None:
         assert 0 <= delay <= limits.MAX_HINT_DELAY
         self._visit(subject.id, self.time.at + delay)
 

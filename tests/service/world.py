@@ -6,15 +6,17 @@ from stepwell_engine.adapters.memory.hints import MemoryDispatcher
 from stepwell_engine.adapters.memory.runs import MemoryRuns
 from stepwell_engine.core.declared.definition import Definition, Kind, Step
 from stepwell_engine.core.declared.program import DeclaredProgram
-from stepwell_engine.core.run.attempt import Attempt, Outcome, Succeeded
+from stepwell_engine.core.run.attempt import Attempt, Outcome, Succeeded, WorkerLost
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.journal import Journal
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.errors import Problem, Unavailable
 from stepwell_engine.ports import Commit, StepRunner, Written
 from stepwell_engine.service.runs.controls import Controls
 from stepwell_engine.service.runs.run_reader import journal_of
 from stepwell_engine.service.runs.starts import Starts
 from stepwell_engine.service.worker.advance import Advance
+from stepwell_engine.service.worker.process import WorkerProcess
 
 START = 1_700_000_000_000
 
@@ -63,8 +65,10 @@ class FlakyRuns(MemoryRuns):
         self._lose("create")
         return written
 
-    def claim(self, run_id: str, token: str, now: int, until: int) -> Written:
-        written = super().claim(run_id, token, now, until)
+    def claim(
+        self, run_id: str, token: str, now: int, until: int, lane: Lane = Lane.HOST
+    ) -> Written:
+        written = super().claim(run_id, token, now, until, lane)
         self._lose("claim")
         return written
 
@@ -96,6 +100,34 @@ class InlineTaskGroups:
         pass
 
 
+class InlineIsolation:
+    """A child process in name only: what would end it is a KeyboardInterrupt."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self.taken = False
+        self.deaths: list[Attempt] = []
+        self.seen: list[Attempt] = []
+
+    def enter(self) -> bool:
+        if self.taken:
+            return False
+        self.taken = True
+        return True
+
+    def leave(self) -> None:
+        self.taken = False
+
+    def run(self, attempt: Attempt) -> Outcome:
+        assert self.taken
+        self.seen.append(attempt)
+        try:
+            return self._world.run(attempt)
+        except KeyboardInterrupt:
+            self.deaths.append(attempt)
+            return WorkerLost("the process in which the step ran ended: killed by signal 9")
+
+
 class World:
     """A run's whole surroundings. `outcomes` are handed out in order, then every act succeeds."""
 
@@ -108,10 +140,18 @@ class World:
         self.attempts: list[Attempt] = []
         self.outcomes: list[Outcome] = []
         self.during: Callable[[Attempt], None] = lambda _: None
+        self.isolation = InlineIsolation(self)
         ids = CountedIds()
         runners: dict[str, StepRunner] = dict.fromkeys(Kind, self)
         self.advance = Advance(
-            self.runs, self, runners, InlineTaskGroups(), self.hints, self.clock, ids
+            self.runs,
+            self,
+            runners,
+            InlineTaskGroups(),
+            self.hints,
+            self.clock,
+            ids,
+            WorkerProcess(isolation=self.isolation),
         )
         self.starts = Starts(self.runs, self, self.hints, self.clock, ids)
         self.controls = Controls(self.runs, self, self.hints, self.clock, ids)

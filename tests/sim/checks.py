@@ -8,15 +8,15 @@ from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.keys import StepKey
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
-from stepwell_engine.limits import CLOCK_MARGIN, LEASE, MAX_LOST_LEASES
+from stepwell_engine.limits import CLOCK_MARGIN, LEASE
 from stepwell_engine.ports import KEEP, Commit
 from tests.sim.compensation import check_compensation
 from tests.sim.families import Families
 from tests.sim.hints import HintCounts
 from tests.sim.ledger import (
-    SKEW,
     Execution,
     InHand,
     Ledger,
@@ -28,7 +28,7 @@ from tests.sim.ledger import (
 )
 from tests.sim.messages import accept, check_inbox, check_parked
 from tests.sim.outcomes import Look, check_finished, check_open
-from tests.sim.scheduler import Violation
+from tests.sim.scheduler import SKEW, Actor, Violation
 from tests.sim.sizes import check_size
 from tests.sim.starting import check_may_start
 from tests.sim.workload import Slot
@@ -83,7 +83,7 @@ class Checks:
             self._refer(ledger, "input")
         self._rests(ledger, new)
 
-    def claimed(self, old: Head, new: Head, before: str) -> None:
+    def claimed(self, old: Head, new: Head, before: str, lane: Lane) -> None:
         """A worker took the lease; `before` is the token that it had until now, if any."""
         ledger = self.ledgers[new.run_id]
         now = self._clock()
@@ -95,9 +95,10 @@ class Checks:
                     4, f"the lease of {old.lease_token} was taken while it was in force"
                 )
             self._lose(ledger, old.lease_token)
-            ledger.losses += 1
+            ledger.blame.lose(old.lease_token, now)
         else:
             self.prompt(ledger.ready_since, "a claim")
+        ledger.blame.claim(new.lease_token or "", lane)
         ledger.bring_back(before, new.lease_token or "")
         ledger.moved_at = ledger.settled_at = ledger.looked_at = now
         self._rests(ledger, new)
@@ -134,8 +135,10 @@ class Checks:
         before = ledger.journal
         self._journal(ledger, old, new, commit.blobs, hand)
         check_size(ledger.codec, ledger.journal, new.journal)
-        if ledger.journal != before:
-            ledger.losses = 0
+        if ledger.journal.place != before.place:
+            ledger.blame.move()
+        if any(one.recorded for one in hand.known):
+            ledger.blame.record()
         if ledger.journal != before and new.status is not Status.CANCELLED:
             self.families.begins(ledger)
         self._standing(ledger, new)
@@ -240,7 +243,8 @@ class Checks:
             for record in fresh:
                 check_finished(look, record)
             child_starts = check_open(look)
-            self._attempts(ledger.journal, journal, len(known) + child_starts)
+            lost = sum(record.code == "worker_lost" for record in fresh)
+            self._attempts(ledger.journal, journal, len(known) + child_starts + lost)
         if left := [one for one in known if not one.recorded]:
             raise Violation(5, f"a write leaves out what was done: {left}")
         ledger.unrecorded = [one for one in ledger.unrecorded if not one.recorded]
@@ -326,9 +330,9 @@ class Checks:
 
     # --- attempts ---------------------------------------------------------------------------------
 
-    def attempt_starts(self, attempt: Attempt, token: str, left: int) -> Execution:
+    def attempt_starts(self, attempt: Attempt, actor: Actor, left: int) -> Execution:
         """An attempt has its effect, within the ms `left`. Properties 2, 4, 5, 9, 10."""
-        ledger = self.ledgers[attempt.run_id]
+        ledger, token = self.ledgers[attempt.run_id], actor.token
         now = self._clock()
         key = attempt.step
         self.families.begins(ledger)
@@ -341,8 +345,7 @@ class Checks:
             raise Violation(5, f"attempt {attempt.number} of {attempt.step}, {begun} are recorded")
         if opened is not None and now + SKEW < (opened.next_at or 0):
             raise Violation(5, f"{attempt.step} starts before its pause is over")
-        if ledger.losses >= MAX_LOST_LEASES:
-            raise Violation(5, f"{attempt.step} starts after {ledger.losses} lost workers")
+        ledger.blame.check_start(key, actor, now, bool(ledger.in_hand(token).in_flight))
         ledger.attempts.add((token, key, attempt.number))
         execution = Execution(key, attempt.number, token, now + left)
         ledger.executions.append(execution)
@@ -367,6 +370,10 @@ class Checks:
         execution.outcome = outcome
         if outcome is None:
             self.ledgers[run_id].unrecorded.remove(execution)
+
+    def child_died(self, attempt: Attempt, execution: Execution) -> None:
+        """The child process in which an attempt was alone died: there is no outcome to record."""
+        self.ledgers[attempt.run_id].die(execution)
 
     def attempt_completed(self, run_id: str, execution: Execution, alone: bool) -> None:
         """The worker has the outcome, if it ran the attempt itself; else its task group has."""

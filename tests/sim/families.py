@@ -10,9 +10,9 @@ from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.limits import CLOCK_MARGIN, MAX_DEPTH
 from tests.sim.definitions import MISSING
-from tests.sim.ledger import SKEW, Ledger, content, run_output
+from tests.sim.ledger import Ledger, content, run_output
 from tests.sim.outcomes import pause
-from tests.sim.scheduler import Violation
+from tests.sim.scheduler import SKEW, Violation
 
 _RETRIED = ("child_failed", "timeout", None)
 _FINAL = ("depth_exceeded",)

@@ -8,13 +8,13 @@ from random import Random
 
 from stepwell_engine import limits
 from stepwell_engine.core.declared.program import DeclaredProgram
-from stepwell_engine.core.run.attempt import Deferred, Failed, Succeeded, UncommittedOutcome
+from stepwell_engine.core.run.attempt import Failed, Succeeded, UncommittedOutcome, WorkerLost
 from stepwell_engine.core.run.attempt_history import record_attempt
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.records import AttemptRecord, Record
 from stepwell_engine.core.run.status import StepStatus
-from tests.sim.ledger import SKEW, Execution, Ledger
-from tests.sim.scheduler import Violation
+from tests.sim.ledger import Execution, Ledger
+from tests.sim.scheduler import SKEW, Violation
 
 _SHARE = 0.3
 _CROWD = 8  # children whose errors may be so long that histories are cut
@@ -43,7 +43,7 @@ class KeepsHistory(DeclaredProgram):
 
 
 def _kept(before: Journal, after: Journal, completed: UncommittedOutcome) -> Journal:
-    if after.attempts == before.attempts:
+    if after.attempts == before.attempts or isinstance(completed.outcome, WorkerLost):
         return after  # recorded already, or deferred
 
     def kept(record: Record) -> Record:
@@ -72,7 +72,7 @@ def check_histories(ledger: Ledger, program: type[DeclaredProgram]) -> None:
         made = [
             one
             for one in ledger.executions
-            if one.key == key and one.recorded and not isinstance(one.outcome, Deferred)
+            if one.key == key and one.recorded and isinstance(one.outcome, Succeeded | Failed)
         ]
         made.sort(key=lambda one: one.attempt)
         kept = made[-limits.HISTORY_ATTEMPTS :] if program is KeepsHistory else []

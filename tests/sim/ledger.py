@@ -15,9 +15,8 @@ from stepwell_engine.core.run.journal_codec import JournalCodec, decode_index
 from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.records import Joined, Output, Record, Stored
 from stepwell_engine.core.run.status import StepStatus
+from tests.sim.blame import Blame
 from tests.sim.scheduler import Violation
-
-SKEW = 900  # a clock is off by at most this, either way, in ms
 
 
 @dataclass(slots=True)
@@ -55,16 +54,15 @@ class Ledger:
     `records` are all finished steps, those on pages included; `referred` the blobs that the head
     has come to refer to; `unrecorded` the executions that may still be recorded, `stranded` those
     whose lease others took, but whose worker may come back with the outcome; `deferred` the
-    last deferred one of each step; `lost` the leases that others took or closed; `losses` how many
-    in a row; `accepted` when each message came first; `pending` those that are not consumed, in
-    the order in which they came, `numbered` which of them are in the overflow, with their numbers;
-    `children` every run that a step of it has waited for, with the step and its attempt.
-    `moved_at` is when a worker last wrote, `settled_at` when one last claimed, committed or
-    closed, `moved_on_at` when the position last changed, `ready_since` when the run could be
-    claimed, whatever its head says; `looked_at` when the lease's holder last had occasion to
-    notice what others did; `canceller` the run whose worker cancelled this one; `named` every
-    child that a step was ever about to start. `pages` are those that hold records,
-    whichever refers to them.
+    last deferred one of each step; `lost` the leases that others took or closed; `blame` whom
+    losses count against; `accepted` when each message came first; `pending` those that are not
+    consumed, in the order in which they came, `numbered` which of them are in the overflow, with
+    their numbers; `children` every run that a step of it has waited for, with the step and its
+    attempt. `moved_at` is when a worker last wrote, `settled_at` when one last claimed, committed
+    or closed, `moved_on_at` when the position last changed, `ready_since` when the run could be
+    claimed, whatever its head says; `looked_at` when the lease's holder last had occasion to notice
+    what others did; `canceller` the run whose worker cancelled this one; `named` every child that a
+    step was ever about to start. `pages` are those that hold records, whichever refers to them.
     """
 
     definition: Definition
@@ -87,7 +85,7 @@ class Ledger:
     answered: dict[str, int] = field(default_factory=dict)
     children: dict[str, tuple[StepKey, int]] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
-    losses: int = 0
+    blame: Blame = field(default_factory=Blame)
     writes: int = 0
     ready_since: int = 0
     moved_at: int = 0
@@ -147,6 +145,12 @@ class Ledger:
     def succeeded(self, key: StepKey) -> bool:
         """Whether that is recorded."""
         return self.status(key) is StepStatus.SUCCEEDED
+
+    def die(self, execution: Execution) -> None:
+        """The child process of an execution died: no outcome of it is ever recorded."""
+        execution.recorded = True
+        self.attempts.discard((execution.token, execution.key, execution.attempt))
+        self.blame.die(execution.key)
 
     def take(self, execution: Execution) -> None:
         """The worker knows the outcome now. A deferred attempt need not be recorded."""

@@ -18,6 +18,7 @@ from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.journal_codec import JournalCodec
 from stepwell_engine.core.run.keys import UNNAMED
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.core.run.transitions import succeeded_record
@@ -29,6 +30,7 @@ from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.leased_run import LeasedRun
 from tests.sim.links import Store
 from tests.sim.mutation import Mutation, advance, leased_run, patch, store
+from tests.sim.mutations_blame import BLAME
 from tests.sim.mutations_branches import BRANCHES
 from tests.sim.mutations_hints import HINTS
 from tests.sim.mutations_inbox import INBOX
@@ -106,8 +108,8 @@ class NoMargin(Store):
 
 
 class LostIsNotCounted(Store):
-    def _claimed(self, head: Head, token: str, now: int, until: int) -> Head:
-        return replace(super()._claimed(head, token, now, until), lost_leases=0)
+    def _claimed(self, head: Head, token: str, now: int, until: int, lane: Lane) -> Head:
+        return replace(super()._claimed(head, token, now, until, lane), lost_leases=0)
 
 
 class KeyIsIgnored(Store):
@@ -169,11 +171,11 @@ class NoDispatch(LeasedRun):
 
 
 class DropsEarlyHints(Advance):
-    def _claim(self, run_id: str, project: str) -> Head | None:
+    def _claim(self, run_id: str, project: str, lane: Lane) -> Head | None:
         head = self._runs.get(run_id)
         if head is not None and head.ready_at > self._clock.now():
             return None
-        return super()._claim(run_id, project)
+        return super()._claim(run_id, project, lane)
 
 
 class NoClockCheck(LeasedRun):
@@ -240,7 +242,7 @@ class _Hinting:
 
 
 class _Silent:
-    def hint(self, subject: Subject, delay: int = 0) -> None:
+    def hint(self, subject: Subject, delay: int = 0, *, alone: bool = False) -> None:
         """It is sent already."""
 
 
@@ -353,6 +355,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *STORED,
     *BRANCHES,
     *REFUSALS,
+    *BLAME,
     *HINTS,
     *INBOX,
 )

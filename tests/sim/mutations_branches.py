@@ -241,10 +241,6 @@ def _last_is_done(parent: Step, child: Step, journal: Journal) -> bool:
     return child is parent.children[-1] or _IS_DONE(parent, child, journal)
 
 
-def _as_it_was(head: Head, **_: object) -> Head:
-    return head
-
-
 def _nothing(*_: object) -> tuple[()]:
     return ()
 
@@ -317,6 +313,5 @@ BRANCHES: tuple[Mutation, ...] = (
         9,
     ),
     Mutation("a compensation that is stuck goes on", frozenset({9}), Engine(patches=_NEVER_STUCK)),
-    patch("a lost step's losses count on", _CORE + "decide.replace", _as_it_was, 5),
     patch("a join does not wait for the last", _CORE + "fanout.is_done", _last_is_done, 2),
 )

@@ -2,14 +2,15 @@
 
 from stepwell_engine import limits
 from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.service.worker.advance import Advance
 from tests.sim.mutation import Mutation, advance
 
 
 class SendsEarlyHintsAgain(Advance):
-    def _claim(self, run_id: str, project: str) -> Head | None:
-        claimed = super()._claim(run_id, project)
+    def _claim(self, run_id: str, project: str, lane: Lane) -> Head | None:
+        claimed = super()._claim(run_id, project, lane)
         head = self._runs.get(run_id) if claimed is None else None
         if head is not None and head.live and head.lease_token is None:
             missing = head.ready_at - self._clock.now()

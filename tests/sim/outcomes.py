@@ -13,8 +13,8 @@ from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.records import Joined, Record
 from stepwell_engine.core.run.status import StepStatus
-from tests.sim.ledger import SKEW, Execution, Ledger, content, joined
-from tests.sim.scheduler import Violation
+from tests.sim.ledger import Execution, Ledger, content, joined
+from tests.sim.scheduler import SKEW, Violation
 
 
 class Calls(Protocol):
@@ -67,7 +67,7 @@ def check_open(look: Look) -> int:
             continue
         called = ledger.definition.by_key[old.key].kind is Kind.SUBWORKFLOW
         tried = old.key in look.tried or old.key in ledger.deferred
-        if new is None or not (tried or called):
+        if new is None or not (tried or called or _lost(old, new)):
             raise Violation(2, f"{old} became {new}, and it was not tried")
     for new in look.journal.open:
         before = ledger.journal.opened(new.key)
@@ -78,7 +78,7 @@ def check_open(look: Look) -> int:
             attempts = before.attempt if before is not None else 0
             if new.attempt != attempts:
                 _check_retry(look, step, new, attempts)
-            elif new != before:
+            elif new != before and not ledger.blame.check_lost(before, new):
                 _check_deferred(look, new)
         elif step.kind is Kind.SUBWORKFLOW:
             child_starts += look.calls.goes_on(ledger, step, before, new)
@@ -88,6 +88,11 @@ def check_open(look: Look) -> int:
         elif new.next_at != (new.started_at or 0) + step.sleep_for + step.timeout:
             raise Violation(6, f"{new} does not end when it should")
     return child_starts
+
+
+def _lost(old: Record, new: Record) -> bool:
+    """Whether its worker was lost, which is looked at where the new record is."""
+    return (new.losses, new.hosts_lost) != (old.losses, old.hosts_lost)
 
 
 def _check_retry(look: Look, step: Step, new: Record, before: int) -> None:
@@ -101,6 +106,7 @@ def _check_retry(look: Look, step: Step, new: Record, before: int) -> None:
         raise Violation(1, f"{new} was recorded for {outcome}")
     if (new.next_at or 0) < tried.ended_at - SKEW + pause(new.attempt, outcome.retry_after):
         raise Violation(5, f"{new} is tried again before its pause is over")
+    look.ledger.blame.forget(new.key)
     tried.recorded = True
 
 
@@ -174,9 +180,7 @@ def _check_join(ledger: Ledger, step: Step, record: Record) -> None:
 def _check_action(look: Look, step: Step, record: Record) -> None:
     tried = look.tried.get(record.key)
     if record.code == "worker_lost":
-        if look.ledger.losses < limits.MAX_LOST_LEASES:
-            raise Violation(5, f"{record} after {look.ledger.losses} lost workers")
-        look.ledger.losses = 0  # they count against nothing else
+        look.ledger.blame.check_given_up(record)
         return
     if tried is None or tried.attempt != record.attempt:
         raise Violation(1, f"{record} was recorded, but the attempt in hand is {tried}")

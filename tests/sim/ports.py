@@ -10,6 +10,7 @@ from functools import partial
 
 from stepwell_engine.adapters.memory.hints import MemoryDispatcher
 from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.ports import Commit, Done, Due, Written
@@ -48,7 +49,9 @@ class SimRuns(SimInboxes):
         """Read the run of a key."""
         return self._links.call("by_key", None, lambda: self._store.by_key(project, workflow, key))
 
-    def claim(self, run_id: str, token: str, now: int, until: int) -> Written:
+    def claim(
+        self, run_id: str, token: str, now: int, until: int, lane: Lane = Lane.HOST
+    ) -> Written:
         """Take the lease. What the actor does from here on it does with this token."""
         actor = self._links.scheduler.current
         if actor is not None and actor.token != token:
@@ -57,10 +60,10 @@ class SimRuns(SimInboxes):
 
         def apply() -> Written:
             old = self._store.peek(run_id)
-            written = self._store.claim(run_id, token, now, until)
+            written = self._store.claim(run_id, token, now, until, lane)
             if isinstance(written, Done) and old is not None and written.head is not old:
                 self._check_host(old, actor)
-                self._checks.claimed(old, written.head, before)
+                self._checks.claimed(old, written.head, before, lane)
             return self._noted("claim", written)
 
         return self._links.call("claim", run_id, apply, ghost=True)
@@ -208,11 +211,11 @@ class SimDispatcher:
         self._hints = hints
         self._arrives = arrives
 
-    def hint(self, subject: Subject, delay: int = 0) -> None:
+    def hint(self, subject: Subject, delay: int = 0, *, alone: bool = False) -> None:
         """Send a hint."""
-        self._links.call("hint", subject.id, lambda: self.send(subject, delay))
+        self._links.call("hint", subject.id, lambda: self.send(subject, delay, alone))
 
-    def send(self, subject: Subject, delay: int) -> None:
+    def send(self, subject: Subject, delay: int, alone: bool) -> None:
         """Put a hint on its way, unless it gets lost."""
         scheduler, faults = self._links.scheduler, self._links.faults
         scheduler.note("hint", subject.id, "in", delay)
@@ -227,5 +230,5 @@ class SimDispatcher:
             if faults.happens(faults.profile.hint_late):
                 late = faults.lateness()
                 self._links.fault()
-            self._hints.hint(subject, delay)
+            self._hints.hint(subject, delay, alone=alone)
             scheduler.at(scheduler.now + delay + late + self._links.latency(), self._arrives)

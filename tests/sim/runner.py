@@ -6,6 +6,7 @@ from stepwell_engine import limits
 from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Outcome, Succeeded
 from stepwell_engine.ports import Clock
 from tests.sim.faults import Fate
+from tests.sim.isolation import ChildDied
 from tests.sim.ledger import Execution
 from tests.sim.links import LONGEST_PAUSE, Links
 from tests.sim.lookups import Lookups, put_off
@@ -103,10 +104,10 @@ class SimStepRunner:
         """The effect, and what it comes to within the time that is left."""
         links, nature = self._links, self._natures[attempt.workflow]
         scheduler, faults = links.scheduler, links.faults
-        kind, token = links.kind(), scheduler.caller().token
+        kind = links.kind()
         lasts, outcome, defect = self._draw(attempt, nature, left)
         scheduler.note("starts", attempt.step, "attempt", attempt.number, "for", lasts, "ms")
-        execution = links.checks.attempt_starts(attempt, token, left)
+        execution = links.checks.attempt_starts(attempt, scheduler.caller(), left)
         self._starts(attempt, lasts)
         poisoned = not faults.profile.calm and attempt.step == f"step-{nature.poison}"
         dies = poisoned or faults.happens(faults.profile.attempt_crash)
@@ -116,6 +117,10 @@ class SimStepRunner:
             self._end(attempt, execution, None)
             raise
         self._end(attempt, execution, None if dies else outcome)
+        if dies and scheduler.caller().isolated:
+            links.checks.child_died(attempt, execution)
+            links.fault()
+            raise ChildDied
         if dies:
             links.crash(kind, "run", "after")
         return outcome, execution, defect

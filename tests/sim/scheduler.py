@@ -14,10 +14,12 @@ from typing import Any, NoReturn
 
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]  # it ships no types
 
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.ports import Delivered, Done, Refused
 
 _LONGEST_WORD = 160  # characters, in the trace
 EPOCH = 1_700_000_000_000
+SKEW = 900  # a clock is off by at most this, either way, in ms
 
 
 class Crash(BaseException):
@@ -74,6 +76,8 @@ class Actor:
         "forked",
         "greenlet",
         "host",
+        "isolated",
+        "lane",
         "name",
         "process",
         "refused",
@@ -90,6 +94,8 @@ class Actor:
         self.token = ""
         self.before = ""  # the token it had before
         self.host: object = None  # of a worker, while it is at its run
+        self.lane = Lane.HOST
+        self.isolated = False  # runs an attempt in a child process
         self.refused = False  # its latest call of the store was refused
         self.forked = False  # a task of a group
         self.turn = 0  # the number of the plan that wakes it; others are out of date
@@ -133,7 +139,7 @@ class Scheduler:
         """Plan a new actor in the process of the calling one, for the same run and lease."""
         caller = self.caller()
         actor = Actor(f"{caller.name}{name}", body, caller.run_id, caller.process, self._hub)
-        actor.token, actor.forked = caller.token, True
+        actor.token, actor.forked, actor.lane = caller.token, True, caller.lane
         self.at(when, actor)
 
     def caller(self) -> Actor:

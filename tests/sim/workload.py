@@ -191,7 +191,7 @@ def _nature(random: Random, style: Style, steps: int) -> Nature:
         shortage=_one(random, (0.0, 0.0, 0.1)),
         slow=0.8 if style is Style.SLOW else _one(random, (0.0, 0.2, 0.6)),
         sizes=_FILLING if long else _SIZES,
-        poison=int(random.random() * steps) if random.random() < 0.04 else None,
+        poison=int(random.random() * steps) if random.random() < 0.1 else None,
     )
 
 

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.memory.hints import MemoryDispatcher
-from stepwell_engine.adapters.process.gate import ProcessGate
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.limits import MAX_ACTION_TIMEOUT, SECOND
 from stepwell_engine.ports import StepRunner
@@ -18,7 +18,7 @@ from stepwell_engine.service.runs.children import Children
 from stepwell_engine.service.runs.controls import Controls
 from stepwell_engine.service.runs.starts import Starts
 from stepwell_engine.service.worker import advance as advances
-from stepwell_engine.service.worker import leased_run as leased_runs
+from stepwell_engine.service.worker import tools
 from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.leased_run import LeasedRun
 from stepwell_engine.service.worker.process import WorkerProcess
@@ -31,14 +31,14 @@ from tests.sim.definitions import ACTIONS
 from tests.sim.faults import Faults, draw_profile
 from tests.sim.history import check_histories, draw_program
 from tests.sim.inbox_sizes import draw_sizes
-from tests.sim.ledger import SKEW
+from tests.sim.isolation import SimIsolation
 from tests.sim.links import Links, Store
 from tests.sim.lookups import Lookups
 from tests.sim.outages import draw_outages
 from tests.sim.ports import SimDispatcher, SimRuns
 from tests.sim.rest import check_pace, check_rest
 from tests.sim.runner import SimStepRunner
-from tests.sim.scheduler import EPOCH, Crash, Scheduler, Violation
+from tests.sim.scheduler import EPOCH, SKEW, Crash, Scheduler, Violation
 from tests.sim.sizes import draw_limits
 from tests.sim.task_groups import SimTaskGroups
 from tests.sim.workload import Catalog, draw_slots
@@ -166,6 +166,7 @@ class World:
         self._hints = MemoryDispatcher(TrueClock(self.scheduler))
         self._limits = draw_limits(seed)
         self._program = draw_program(seed)
+        self._aws = Random(f"lanes {seed}").random() < 0.5  # suspects have a lane of their own
         self._own = Random(f"catalog {seed}")
         self._silence = self._own.choice((0.0, 0.0, 0.5))  # how often the catalog does not answer
         self._hosts = self._build(engine)
@@ -188,7 +189,8 @@ class World:
             started = self._callers.attempt_started
             runner = engine.runner(self._links, self._slots, started, lookups, clock, serials)
             runners: dict[str, StepRunner] = dict.fromkeys(ACTIONS, runner)
-            process = WorkerProcess(gate=ProcessGate())
+            isolation = SimIsolation(self._links, runner)
+            process = WorkerProcess(isolation=None if self._aws else isolation)
             advance = engine.advance(
                 runs, catalog, runners, task_groups, dispatcher, clock, ids, process
             )
@@ -207,7 +209,7 @@ class World:
             stack.enter_context(self._sizes.in_force())
             for name, value in self._limits.items():
                 stack.enter_context(patch.object(limits, name, value))
-            for log in (advances.log, controls.log, leased_runs.log):
+            for log in (advances.log, controls.log, tools.log):
                 stack.enter_context(patch.object(log, "disabled", True))
             self.scheduler.run(_MOST_EVENTS)
             for ledger in self.checks.ledgers.values():
@@ -255,29 +257,33 @@ class World:
         hint = self._hints.pop_due(self.scheduler.now)
         if hint is None:
             raise Violation(0, "a hint arrives that nobody sent")
-        self._visit(hint.subject.id, hint.subject.project)
+        self._visit(hint.subject.id, hint.subject.project, hint.alone)
 
-    def _visit(self, run_id: str, project: str) -> None:
+    def _visit(self, run_id: str, project: str, alone: bool) -> None:
         """A worker follows a hint; if it crashes, the queue may deliver the hint once more.
 
         If the store did not answer, the worker asks for it again within seconds.
         """
         self._visits += 1
+        lane = (Lane.ALONE if alone else Lane.SHARED) if self._aws else Lane.HOST
+
+        def again() -> None:
+            self._visit(run_id, project, alone)
 
         def body() -> None:
             host, actor = self._any_host(), self.scheduler.caller()
-            actor.host = host
+            actor.host, actor.lane = host, lane
             try:
-                host.advance.run(run_id, project, self._budget, hard=self._hard)
+                host.advance.run(run_id, project, self._budget, hard=self._hard, lane=lane)
             finally:
                 actor.host = None
 
         def failed(crashed: bool) -> None:
             if not crashed:
-                self.scheduler.at(self.scheduler.now + _AGAIN, lambda: self._visit(run_id, project))
+                self.scheduler.at(self.scheduler.now + _AGAIN, again)
             elif self._faults.happens(self._faults.profile.hint_again):
                 later = self.scheduler.now + self._faults.lateness()
-                self.scheduler.at(later, lambda: self._visit(run_id, project))
+                self.scheduler.at(later, again)
 
         self._actor(f"worker {self._visits}", body, self.scheduler.now, run_id, failed)
 

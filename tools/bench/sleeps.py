@@ -11,6 +11,7 @@ from stepwell_engine.adapters.process.system import RandomIds
 from stepwell_engine.core.declared.definition import Definition, Kind, Step
 from stepwell_engine.core.declared.program import DeclaredProgram
 from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.limits import MINUTE, SECOND
@@ -34,9 +35,16 @@ class CountingRuns(MemoryRuns):
 
     refused = 0
 
-    def claim(self, run_id: str, lease_token: str, now: int, lease_expires_at: int) -> Written:
+    def claim(
+        self,
+        run_id: str,
+        lease_token: str,
+        now: int,
+        lease_expires_at: int,
+        lane: Lane = Lane.HOST,
+    ) -> Written:
         """Count a refusal."""
-        written = super().claim(run_id, lease_token, now, lease_expires_at)
+        written = super().claim(run_id, lease_token, now, lease_expires_at, lane)
         self.refused += isinstance(written, Refused)
         return written
 
@@ -46,10 +54,10 @@ class CountingDispatcher(MemoryDispatcher):
 
     sent = 0
 
-    def hint(self, subject: Subject, delay: int = 0) -> None:
+    def hint(self, subject: Subject, delay: int = 0, *, alone: bool = False) -> None:
         """Count one."""
         self.sent += 1
-        super().hint(subject, delay)
+        super().hint(subject, delay, alone=alone)
 
 
 def sleeps() -> dict[str, Any]:

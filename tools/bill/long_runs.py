@@ -18,6 +18,7 @@ from stepwell_engine.core.declared.definition import Definition, Kind, Step
 from stepwell_engine.core.declared.program import DeclaredProgram
 from stepwell_engine.core.run.attempt import Attempt, Outcome, Succeeded
 from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.limits import DUE_SHARDS, KIB
@@ -73,10 +74,18 @@ class CountedRuns(MemoryRuns):
         self.blobs_read = 0
         self.calls = 0
 
-    def claim(self, run_id: str, lease_token: str, now: int, lease_expires_at: int) -> Written:
+    def claim(
+        self,
+        run_id: str,
+        lease_token: str,
+        now: int,
+        lease_expires_at: int,
+        lane: Lane = Lane.HOST,
+    ) -> Written:
         """Count the head."""
         before = self.get(run_id)
-        return self._billed(before, super().claim(run_id, lease_token, now, lease_expires_at))
+        claimed = super().claim(run_id, lease_token, now, lease_expires_at, lane)
+        return self._billed(before, claimed)
 
     def commit(self, commit: Commit) -> Written:
         """Count the blobs and the head."""

@@ -26,8 +26,8 @@ from stepwell_engine.ports.secrets import Secrets
 from stepwell_engine.ports.versions import Published, Versions
 from stepwell_engine.ports.work import (
     Clock,
-    Gate,
     Ids,
+    Isolation,
     LongPollSlots,
     StepRunner,
     TaskGroup,
@@ -43,10 +43,10 @@ __all__ = [
     "Dispatcher",
     "Done",
     "Due",
-    "Gate",
     "Grant",
     "Grants",
     "Ids",
+    "Isolation",
     "Keep",
     "LongPollSlots",
     "Message",

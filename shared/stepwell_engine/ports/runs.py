@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage, Slot
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
@@ -41,10 +42,11 @@ class Commit:
     Then: `commit_seq` + 1, the journal, and `status`, `ready_at`, `wake_at`, `ended_at`, of which
     KEEP leaves the stored value as it is and None removes it; the `consumed` messages go from the
     inbox, and `overflow_count` goes down by as many as are `taken` from the overflow, whatever it
-    is by then; `wants`, unless KEEP, with `wants_seq` the new `commit_seq`;
-    `lost_leases` is 0 again if `progress`, the lease goes if `release`, `notify_pending` is set if
-    given and never unset. The head's format is raised to `format`, and never lowered. `blobs` are
-    written before the head. While `notify_pending`, no write but `mark_notified` removes wake_at.
+    is by then; `wants`, unless KEEP, with `wants_seq` the new `commit_seq`; `lost_leases` is 0
+    again if `progress`, `alone_losses` if `recorded`; the lease goes if `release`;
+    `notify_pending` is set if given and never unset; the format is raised to `format`, and never
+    lowered. `blobs` are written before the head. While `notify_pending`, no write but
+    `mark_notified` removes wake_at.
     """
 
     run_id: RunId
@@ -60,6 +62,7 @@ class Commit:
     release: bool = False
     progress: bool = False
     wants: str | Keep = KEEP
+    recorded: bool = False
     consumed: tuple[str, ...] = ()
     taken: tuple[int, ...] = ()
     blobs: tuple[Blob, ...] = ()
@@ -104,12 +107,18 @@ class Runs(Protocol):
         ...
 
     def claim(
-        self, run_id: RunId, lease_token: LeaseToken, now: EpochMs, lease_expires_at: EpochMs
+        self,
+        run_id: RunId,
+        lease_token: LeaseToken,
+        now: EpochMs,
+        lease_expires_at: EpochMs,
+        lane: Lane = Lane.HOST,
     ) -> Written:
-        """Take the lease: token, end, claimed_at = now; nothing else moves but `lost_leases`.
+        """Take the lease: token, end, claimed_at = now, `alone` in that lane.
 
         Conditions: live; a format this version reads; ready_at <= now; no lease, or one that
-        ended more than CLOCK_MARGIN before now (then `lost_leases` + 1).
+        ended more than CLOCK_MARGIN before now: then `lost_leases` + 1, and `alone_losses` + 1 if
+        its holder was alone. No suspect in the lane SHARED. The lane ALONE raises the format to 2.
         A stored token equal to `lease_token` is Done too: the claim had succeeded before.
         """
         ...

@@ -55,15 +55,19 @@ class StepRunner(Protocol):
         ...
 
 
-class Gate(Protocol):
-    """Lets one worker in at a time, of those that share a process."""
+class Isolation(Protocol):
+    """Runs attempts in a child process, for one worker at a time of those that share a process."""
 
     def enter(self) -> bool:
-        """Go in, without waiting for it; False: another one is in."""
+        """Take the place, without waiting for it; False: another worker has it."""
         ...
 
     def leave(self) -> None:
-        """Let the next one in."""
+        """Give the place back."""
+        ...
+
+    def run(self, attempt: Attempt) -> Outcome:
+        """Try once, in a child process of its own; WorkerLost if the attempt ends that process."""
         ...
 
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from stepwell_engine.adapters.process.gate import ProcessGate
 from stepwell_engine.adapters.process.task_groups import ThreadTaskGroups
-from stepwell_engine.ports import Clock, Dispatcher, Ids, LongPollSlots, StepRunner
+from stepwell_engine.ports import Clock, Dispatcher, Ids, Isolation, LongPollSlots, StepRunner
 from stepwell_engine.service.projects.definitions import Workflows
 from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.process import WorkerProcess
@@ -40,8 +39,12 @@ def assemble(
     ids: Ids,
     capabilities: Capabilities,
     slots: LongPollSlots | None = None,
+    isolation: Isolation | None = None,
 ) -> Engine:
-    """The use cases over a home's adapters. `slots`: None lets every request wait."""
+    """The use cases over a home's adapters. `slots`: None lets every request wait.
+
+    `isolation` is where attempts of suspects run, in a home that has no lane for them.
+    """
     workflows = Workflows(stores.versions, stores.secrets, clock)
 
     def make_services() -> "Services":
@@ -49,7 +52,7 @@ def assemble(
 
         return services(stores, workflows, dispatcher, clock, ids, capabilities, slots)
 
-    process = WorkerProcess(gate=ProcessGate())
+    process = WorkerProcess(isolation=isolation)
     return Engine(
         Advance(
             stores.runs, workflows, runners, ThreadTaskGroups(), dispatcher, clock, ids, process

@@ -245,7 +245,7 @@ def test_a_run_whose_journal_is_of_a_newer_format_is_put_back_untouched() -> Non
     newer = b"[%d,0,0,null,[],[],[]]" % (limits.RUN_FORMAT + 1)
     head = Head("new", "demo", "orders", 1, START, wake_at=START, journal=newer)
     assert isinstance(world.runs.create(head), Done)
-    for _ in range(limits.MAX_LOST_LEASES + 2):
+    for _ in range(limits.MAX_ALONE_LOSSES + 2):
         world.clock.at = max(world.clock.at, world.head("new").ready_at)
         world.advance.run("new", "demo", 60_000)
     head = world.head("new")

@@ -1,147 +1,136 @@
 """A step that ends its process again and again takes others with it, but only it is blamed."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.process.gate import ProcessGate
 from stepwell_engine.core.declared.definition import Kind, Step
-from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Outcome, Succeeded
-from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.status import Status, StepStatus
-from stepwell_engine.service.worker.advance import Advance
-from stepwell_engine.service.worker.process import WorkerProcess
 from tests.service.fanouts import Script, action, compensation, drive, fan, statuses
-from tests.service.world import CountedIds, InlineTaskGroups, World
+from tests.service.world import World
 
 STEP = Step(0, "a", Kind.FUNCTION, "f", max_attempts=3, timeout=30_000)
 LOST = limits.LEASE + limits.CLOCK_MARGIN + 1
 DEFERRED = Deferred("too many open files")
 
 
-class Killed(BaseException):
-    """The end of the process."""
-
-
-class Process(World):
-    """Workers that share a process, and its gate."""
-
-    def __init__(self) -> None:
-        super().__init__(STEP)
-        self.gate = ProcessGate()
-        self.does: dict[str, Callable[[], object]] = {}
-        self.advance = Advance(
-            self.runs,
-            self,
-            dict.fromkeys(Kind, self),
-            InlineTaskGroups(),
-            self.hints,
-            self.clock,
-            CountedIds(),
-            WorkerProcess(gate=self.gate),
+def lose(world: World, run_id: str, times: int, lane: Lane = Lane.HOST) -> None:
+    """So many workers die with the run in hand; it may be claimed again afterwards."""
+    for number in range(times):
+        claimed = world.runs.claim(
+            run_id, f"dead-{number}-{world.clock.at}", world.clock.at, world.clock.at, lane
         )
-
-    def run(self, attempt: Attempt) -> Outcome:
-        self.attempts.append(attempt)
-        self.does.get(attempt.run_id, lambda: None)()
-        return Succeeded()
-
-    def lose(self, run_id: str, times: int) -> None:
-        """So many workers die with the run in hand; it may be claimed again afterwards."""
-        for number in range(times):
-            taken = self.runs.claim(run_id, f"dead-{number}", self.clock.at, self.clock.at)
-            assert taken.head is not None
-            self.clock.at += LOST
+        assert claimed.head is not None
+        assert claimed.head.lease_token == f"dead-{number}-{world.clock.at}"
+        world.clock.at += LOST
 
 
-def meanwhile(world: Process, run_id: str) -> Head:
-    """The head of a run that is advanced while another suspect is in hand."""
-    assert world.gate.enter()
-    try:
-        return world.turn(run_id)
-    finally:
-        world.gate.leave()
-
-
-def test_a_run_that_lost_its_worker_once_goes_on_beside_a_suspect() -> None:
-    world = Process()
+def suspect(*steps: Step) -> tuple[World, str]:
+    world = World(*(steps or (STEP,)))
     run_id = world.start()
-    world.lose(run_id, 1)
-    assert meanwhile(world, run_id).status is Status.SUCCEEDED
+    lose(world, run_id, limits.SUSPECT_LOST_LEASES)  # the next claim is of a lost one, too
+    list(world.delays())
+    return world, run_id
+
+
+def die() -> None:
+    raise KeyboardInterrupt
+
+
+def crash(world: World, run_id: str) -> int:
+    """Advance a run until its host dies of it no more and it is over; how often it died."""
+    died = 0
+    for _ in range(100):
+        try:
+            head = world.turn(run_id)
+        except KeyboardInterrupt:
+            died += 1
+            world.isolation.taken = False
+            world.clock.at += LOST
+        else:
+            if not head.live:
+                return died
+            world.clock.at = max(world.clock.at, head.ready_at)
+    raise AssertionError("it is never over")
+
+
+# --- in a process with others --------------------------------------------------------------------
+
+
+def test_a_run_that_lost_its_worker_twice_goes_on_beside_a_suspect() -> None:
+    world = World(STEP)
+    run_id = world.start()
+    lose(world, run_id, 2)
+    assert world.isolation.enter()
+    assert world.turn(run_id).status is Status.SUCCEEDED
+    assert world.isolation.seen == []
 
 
 def test_a_suspect_waits_for_another_and_loses_nothing() -> None:
-    world = Process()
-    run_id = world.start()
-    world.lose(run_id, 3)
-    list(world.delays())
-    head = meanwhile(world, run_id)
+    world, run_id = suspect()
+    assert world.isolation.enter()
+    head = world.turn(run_id)
     assert world.attempts == []
     assert (head.status, head.lease_token, head.lost_leases) == (Status.PENDING, None, 3)
     assert head.ready_at == head.wake_at == world.clock.at + 1_000
     assert list(world.delays()) == [1_000]
+    world.isolation.leave()
     world.clock.at += 1_000
     assert world.turn(run_id).status is Status.SUCCEEDED
 
 
-def test_a_suspect_leaves_the_gate_open_behind_it() -> None:
-    world = Process()
-    for _ in range(2):
-        run_id = world.start()
-        world.lose(run_id, 2)
-        assert world.turn(run_id).status is Status.SUCCEEDED
+def test_a_suspect_runs_alone_until_it_moves_and_gives_its_place_back() -> None:
+    world, run_id = suspect(STEP, replace(STEP, ordinal=1, key="b"))
+    assert world.turn(run_id).status is Status.SUCCEEDED
+    assert [one.step for one in world.isolation.seen] == ["a"]
+    assert [one.step for one in world.attempts] == ["a", "b"]
+    assert not world.isolation.taken
 
 
-def test_only_the_guilty_run_fails() -> None:
-    world = Process()
+def test_a_host_that_is_restarted_however_often_fails_nothing() -> None:
+    world = World(STEP)
+    run_id = world.start()
+    lose(world, run_id, 13)
+    assert drive(world, run_id) is Status.SUCCEEDED
+
+
+def test_what_ends_its_process_fails_alone_after_eight_deaths() -> None:
+    world = World(STEP)
+    guilty, innocent = world.start(), world.start()
+    world.during = lambda attempt: die() if attempt.run_id == guilty else None
+    assert crash(world, guilty) == limits.SUSPECT_LOST_LEASES
+    assert len(world.isolation.deaths) == limits.MAX_ALONE_LOSSES
+    (record,) = world.journal(guilty).records
+    assert (record.code, record.attempt) == ("worker_lost", 1)
+    assert drive(world, innocent) is Status.SUCCEEDED
+
+
+def test_an_innocent_run_never_fails_beside_a_guilty_one() -> None:
+    """Each process takes up the innocent one first, and has it in hand when the other strikes."""
+    world = World(STEP)
     innocent, guilty = world.start(), world.start()
 
-    def die() -> None:
-        raise Killed
+    def strike(attempt: Attempt) -> None:
+        if attempt.run_id == guilty:
+            die()
+        if world.head(guilty).live:
+            world.advance.run(guilty, "demo", 60_000)
 
-    # Each process takes up the innocent run first, and has it in hand when the guilty one strikes.
-    def strike() -> None:
-        world.advance.run(guilty, "demo", 60_000)
-
-    world.does = {innocent: strike, guilty: die}
-    for _ in range(limits.MAX_LOST_LEASES + 5):
-        world.gate = ProcessGate()
-        world.advance._process = WorkerProcess(gate=world.gate)
+    world.during = strike
+    for _ in range(20):
         for run_id in (innocent, guilty):
             try:
                 world.advance.run(run_id, "demo", 60_000)
-            except Killed:
+            except KeyboardInterrupt:
+                world.isolation.taken = False
                 break
         world.clock.at += LOST
     assert world.head(innocent).status is Status.SUCCEEDED
     assert world.head(guilty).status is Status.FAILED
     assert world.journal(guilty).records[0].code == "worker_lost"
-
-
-def test_a_step_that_loses_its_worker_five_times_fails() -> None:
-    world = World(action(0), action(1))
-    run_id = world.start()
-    for worker in range(6):
-        world.runs.claim(run_id, f"dead-{worker}", world.clock.at, world.clock.at + limits.LEASE)
-        world.clock.at += limits.LEASE + limits.CLOCK_MARGIN + 1
-    assert world.head(run_id).lost_leases == 5
-    assert world.turn(run_id).status is Status.FAILED
-    assert world.journal(run_id).records[0].code == "worker_lost"
-    assert world.attempts == []
-
-
-def crash(world: World, run_id: str) -> int:
-    """Advance a run until no process dies of it any more; how many died."""
-    for died in range(50):
-        try:
-            world.turn(run_id)
-        except KeyboardInterrupt:
-            world.clock.at += limits.LEASE + limits.CLOCK_MARGIN + 1
-        else:
-            return died
-    raise AssertionError("processes die of it for ever")
 
 
 @pytest.mark.parametrize("parallel", [False, True])
@@ -153,23 +142,73 @@ def test_a_step_that_lost_its_worker_too_often_is_compensated_like_any_other(
     script = Script(world)
     run_id = world.start()
     world.during = lambda attempt: die() if attempt.step in {"s1", "s3"} else None
-    crashes = crash(world, run_id)
-    assert drive(world, run_id) is Status.FAILED
+    assert crash(world, run_id) == limits.SUSPECT_LOST_LEASES
+    assert len(world.isolation.deaths) == limits.MAX_ALONE_LOSSES
     found = statuses(world, run_id)
     assert found["compensate:s0"] is StepStatus.SUCCEEDED
     assert [key for key, status in found.items() if status is StepStatus.FAILED] == (
         ["s3", "join1"] if parallel else ["s1"]
     )
     assert ("compensate:s2" in found) is parallel
-    assert crashes == limits.MAX_LOST_LEASES + (limits.SUSPECT_LOST_LEASES if parallel else 0)
     assert script.seen[-1] == "compensate:s0"
     failure = world.journal(run_id).failure
     assert failure is not None
     assert (failure.code, failure.stuck) == ("child_failed" if parallel else "worker_lost", False)
 
 
-def die() -> None:
-    raise KeyboardInterrupt
+# --- where suspects have a lane of their own ------------------------------------------------------
+
+
+def test_the_shared_lane_leaves_a_suspect_alone_and_sends_it_on() -> None:
+    world, run_id = suspect()
+    lose(world, run_id, 1)
+    before = world.head(run_id)
+    world.advance.run(run_id, "demo", 60_000, lane=Lane.SHARED)
+    assert world.head(run_id).lease_token == before.lease_token
+    hint = world.hints.pop_due(world.clock.at)
+    assert hint is not None
+    assert (hint.subject.id, hint.alone) == (run_id, True)
+    world.advance.run(run_id, "demo", 60_000, lane=Lane.ALONE)
+    assert world.head(run_id).status is Status.SUCCEEDED
+    assert world.isolation.seen == []
+
+
+def test_a_claim_in_the_shared_lane_that_makes_a_suspect_releases_it() -> None:
+    world = World(STEP)
+    run_id = world.start()
+    list(world.delays())
+    lose(world, run_id, limits.SUSPECT_LOST_LEASES)
+    world.advance.run(run_id, "demo", 60_000, lane=Lane.SHARED)
+    head = world.head(run_id)
+    assert (head.lease_token, head.lost_leases, world.attempts) == (None, 3, [])
+    hint = world.hints.pop_due(world.clock.at)
+    assert hint is not None
+    assert hint.alone
+
+
+def test_five_losses_in_the_lane_fail_the_step() -> None:
+    world = World(STEP)
+    run_id = world.start()
+    lose(world, run_id, limits.SUSPECT_LOST_LEASES, Lane.SHARED)
+    lose(world, run_id, limits.MAX_ALONE_LOSSES, Lane.ALONE)
+    world.advance.run(run_id, "demo", 60_000, lane=Lane.ALONE)
+    assert world.head(run_id).status is Status.FAILED
+    assert world.journal(run_id).records[0].code == "worker_lost"
+    assert world.attempts == []
+
+
+def test_a_recorded_outcome_ends_the_losses_of_the_lane() -> None:
+    world = World(STEP)
+    run_id = world.start()
+    lose(world, run_id, limits.SUSPECT_LOST_LEASES, Lane.SHARED)
+    lose(world, run_id, limits.MAX_ALONE_LOSSES - 1, Lane.ALONE)
+    world.outcomes = [Failed("no")]
+    world.advance.run(run_id, "demo", 60_000, lane=Lane.ALONE)
+    head = world.head(run_id)
+    assert (head.alone_losses, head.alone, head.suspect) == (0, False, True)
+
+
+# --- whose turn it is -----------------------------------------------------------------------------
 
 
 def test_of_several_children_the_one_that_was_tried_is_to_blame_for_lost_workers() -> None:
@@ -197,9 +236,9 @@ def test_of_children_that_are_due_the_one_whose_turn_it_is_is_to_blame() -> None
         world.clock.at = max(world.clock.at, world.turn(run_id).ready_at)
     world.clock.at += limits.MINUTE
     world.during = lambda attempt: die() if attempt.step == "s2" else None
-    assert crash(world, run_id) == limits.MAX_LOST_LEASES
+    assert crash(world, run_id) == limits.SUSPECT_LOST_LEASES
     records = {record.key: record for record in world.journal(run_id).records}
-    assert (records["s1"].status, records["s2"].code) == (StepStatus.CANCELLED, "worker_lost")
+    assert (records["s1"].status, records["s2"].code) == (StepStatus.SUCCEEDED, "worker_lost")
 
 
 def test_of_compensations_that_are_due_the_one_whose_turn_it_is_is_to_blame() -> None:
@@ -219,7 +258,8 @@ def test_of_compensations_that_are_due_the_one_whose_turn_it_is_is_to_blame() ->
         world.clock.at = max(world.clock.at, world.turn(run_id).ready_at)
     world.clock.at += limits.MINUTE
     world.during = lambda attempt: die() if attempt.step == "compensate:s2" else None
-    assert crash(world, run_id) == limits.MAX_LOST_LEASES
+    # The other compensation succeeded meanwhile, and with it the run had moved.
+    assert crash(world, run_id) == 2 * limits.SUSPECT_LOST_LEASES
     found = statuses(world, run_id)
     assert found["compensate:s2"] is StepStatus.FAILED
     assert found.get("compensate:s1") is not StepStatus.FAILED

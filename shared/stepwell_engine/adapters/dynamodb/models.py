@@ -200,6 +200,8 @@ class HeadItem(Model):
     revision = IntegerAttribute(attr_name="n")
     commit = IntegerAttribute(attr_name="o")
     lost = IntegerAttribute(attr_name="x", null=True)
+    alone = IntegerAttribute(attr_name="ao", null=True)  # 1, or not there
+    alone_losses = IntegerAttribute(attr_name="al", null=True)
     journal = BinaryAttribute(attr_name="j", legacy_encoding=False, null=True)
     inbox = InboxAttribute(attr_name="m")  # always there, so that a message can be put into it
     input = BinaryAttribute(attr_name="i", legacy_encoding=False, null=True)

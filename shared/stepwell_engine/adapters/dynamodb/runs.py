@@ -25,6 +25,7 @@ from stepwell_engine.adapters.dynamodb.run_list import RunList, has_time, lane_o
 from stepwell_engine.adapters.dynamodb.writes import TURNS, HeadWrites
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage, Slot
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
 from stepwell_engine.errors import Unavailable
@@ -89,10 +90,15 @@ class DynamoRuns:
         return None if item is None else self.get(_holder(item))
 
     def claim(
-        self, run_id: RunId, lease_token: LeaseToken, now: EpochMs, lease_expires_at: EpochMs
+        self,
+        run_id: RunId,
+        lease_token: LeaseToken,
+        now: EpochMs,
+        lease_expires_at: EpochMs,
+        lane: Lane = Lane.HOST,
     ) -> Written:
         """Take the lease; own token: had it already."""
-        return self._writes.claim(run_id, lease_token, now, lease_expires_at)
+        return self._writes.claim(run_id, lease_token, now, lease_expires_at, lane)
 
     def extend(
         self, run_id: RunId, lease_token: LeaseToken, lease_expires_at: EpochMs, wake_at: EpochMs

@@ -12,10 +12,11 @@ from stepwell_engine.adapters.dynamodb.client import DynamoDB, Rejected
 from stepwell_engine.adapters.dynamodb.heads import from_item, key_of
 from stepwell_engine.adapters.dynamodb.models import HeadItem, InboxAttribute
 from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.status import LIVE, Status
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, RunId
 from stepwell_engine.errors import Unavailable
-from stepwell_engine.limits import BASE_RUN_FORMAT, CLOCK_MARGIN, RUN_FORMAT
+from stepwell_engine.limits import BASE_RUN_FORMAT, CLOCK_MARGIN, RUN_FORMAT, SUSPECT_LOST_LEASES
 from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Done, Refused, Written
 
 Values = dict[str, Any]
@@ -37,6 +38,8 @@ _INBOX: Final = HeadItem.inbox.attr_name
 _PARENT: Final = HeadItem.parent.attr_name
 _NOTIFY_PENDING: Final = HeadItem.notify_pending.attr_name
 _CASCADE: Final = HeadItem.cascade.attr_name
+_ALONE: Final = HeadItem.alone.attr_name
+_ALONE_LOSSES: Final = HeadItem.alone_losses.attr_name
 _OVERFLOW_COUNT: Final = HeadItem.overflow_count.attr_name
 _WANTS: Final = HeadItem.wants.attr_name
 _WANTS_SEQ: Final = HeadItem.wants_seq.attr_name
@@ -67,13 +70,21 @@ _NOTIFIES_NOBODY: Final = f"attribute_not_exists({_NOTIFY_PENDING})"
 _IS_CHILD: Final = f"attribute_exists({_PARENT})"
 _IS_ROOT: Final = f"attribute_not_exists({_PARENT})"
 _CLAIM: Final = f"SET {_TOKEN} = :token, {_UNTIL} = :until, {_CLAIMED_AT} = :now"
-_CLAIM_LOST: Final = f"{_CLAIM}, {_LOST} = if_not_exists({_LOST}, :zero) + :one"
+_CLAIM_LOST: Final = (
+    f"{_CLAIM}, {_LOST} = if_not_exists({_LOST}, :zero) + :one, {_ALONE_LOSSES} = "
+    f"if_not_exists({_ALONE_LOSSES}, :zero) + if_not_exists({_ALONE}, :zero)"
+)
+_IN_LANE: Final = {
+    True: f", {_ALONE} = :one, {_FORMAT} = :format",
+    False: f" REMOVE {_ALONE}",
+}
+_IS_NO_SUSPECT: Final = f"(attribute_not_exists({_LOST}) OR {_LOST} < :suspect)"
 _LEASE_IS_OVER: Final = f"{_HELD} AND {_TOKEN} <> :token AND {_UNTIL} < :over"
 _EXTEND: Final = f"SET {_UNTIL} = :until, {_WAKE_AT} = :wake"
 _IS_MINE: Final = f"{_TOKEN} = :token"
 _IS_NEXT: Final = f"{_IS_MINE} AND {_COMMIT} = :commit"
 _CANCEL: Final = f"SET {_STATUS} = :cancelled, {_ENDED_AT} = :now"
-_LEASE: Final = f"{_TOKEN}, {_UNTIL}, {_CLAIMED_AT}"
+_LEASE: Final = f"{_TOKEN}, {_UNTIL}, {_CLAIMED_AT}, {_ALONE}"
 _CLOSE: Final = f"SET {_JOURNAL} = :journal, {_COMMIT} = :next REMOVE {_LEASE}"
 
 
@@ -132,7 +143,12 @@ class HeadWrites:
         self._table = table
 
     def claim(
-        self, run_id: RunId, lease_token: LeaseToken, now: EpochMs, lease_expires_at: EpochMs
+        self,
+        run_id: RunId,
+        lease_token: LeaseToken,
+        now: EpochMs,
+        lease_expires_at: EpochMs,
+        lane: Lane = Lane.HOST,
     ) -> Written:
         """Take the lease, of a run that nobody holds, or else one that is over."""
         values = {
@@ -141,23 +157,29 @@ class HeadWrites:
             ":until": number(lease_expires_at),
             ":now": number(now),
         }
-        free = f"{_IS_READY} AND {_FREE}"
-        over = f"{_IS_READY} AND {_LEASE_IS_OVER}"
-        more = {":over": number(now - CLOCK_MARGIN), ":zero": number(0), ":one": number(1)}
+        alone, shared = lane is Lane.ALONE, lane is Lane.SHARED
+        one = {":one": number(1)}
+        values |= {":suspect": number(SUSPECT_LOST_LEASES)} if shared else one if alone else {}
+        may = f"{_IS_READY} AND {_IS_NO_SUSPECT}" if shared else _IS_READY
+        free, over = f"{may} AND {_FREE}", f"{may} AND {_LEASE_IS_OVER}"
+        more = {**one, ":over": number(now - CLOCK_MARGIN), ":zero": number(0)}
         # Two forms, as in `_fitting`, but a refusal may also mean that our own claim, of which the
         # answer was lost, had succeeded: then the stored token is ours.
         for _ in range(TURNS):
-            written = self._update(run_id, _CLAIM, free, values)
+            written = self._update(run_id, f"{_CLAIM}{_IN_LANE[alone]}", free, values)
             head = written.head
             if isinstance(written, Done) or head is None:
                 return written
             if head.lease_token == lease_token:
                 return Done(head)
+            if shared and head.suspect:
+                return written
             if head.lease_token is not None:
                 is_over = head.lease_expires_at + CLOCK_MARGIN < now
                 if not (is_over and head.live and head.ready_at <= now):
                     return written
-                written = self._update(run_id, _CLAIM_LOST, over, {**values, **more})
+                update = f"{_CLAIM_LOST}{_IN_LANE[alone]}"
+                written = self._update(run_id, update, over, {**values, **more})
                 if isinstance(written, Done):
                     return written
             elif not head.live or head.ready_at > now:
@@ -180,7 +202,7 @@ class HeadWrites:
     def commit(self, commit: Commit) -> Written:
         """One step forward; the blobs are there already."""
         sets: Values = {_COMMIT: number(commit.commit_seq + 1), _JOURNAL: {"B": commit.journal}}
-        removes: list[str] = []
+        removes = _removed(commit)
         if commit.status is not KEEP:
             sets[_STATUS] = _code(commit.status)
         if commit.ready_at is not KEEP:
@@ -196,10 +218,6 @@ class HeadWrites:
         if commit.wants is not KEEP:
             sets |= {_WANTS: {"S": commit.wants}, _WANTS_SEQ: number(commit.commit_seq + 1)}
         adds = {_OVERFLOW_COUNT: number(-len(commit.taken))} if commit.taken else {}
-        if commit.release:
-            removes += [_TOKEN, _UNTIL, _CLAIMED_AT]
-        if commit.progress:
-            removes.append(_LOST)
         names: dict[str, str] = {}
         for place, message_id in enumerate(dict.fromkeys(commit.consumed)):
             names |= {f"#m{place}": message_id, f"#p{place}": InboxAttribute.place_of(message_id)}
@@ -321,6 +339,15 @@ class HeadWrites:
         if isinstance(written, Rejected):
             return Refused(None if written.item is None else from_item(written.item))
         return Done(from_item(written))
+
+
+def _removed(commit: Commit) -> list[str]:
+    """What goes with a commit, beside the messages that it consumed."""
+    return [
+        *((_TOKEN, _UNTIL, _CLAIMED_AT, _ALONE) if commit.release else ()),
+        *((_LOST,) if commit.progress else ()),
+        *((_ALONE_LOSSES,) if commit.recorded else ()),
+    ]
 
 
 def _by_notify_pending(head: Head) -> str:

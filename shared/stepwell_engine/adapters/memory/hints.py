@@ -15,6 +15,7 @@ class Hint(NamedTuple):
 
     at: EpochMs
     subject: Subject
+    alone: bool = False
 
 
 class MemoryDispatcher:
@@ -25,12 +26,12 @@ class MemoryDispatcher:
         self._lock = threading.Lock()
         self._heap: list[Hint] = []
 
-    def hint(self, subject: Subject, delay: Ms = 0) -> None:
+    def hint(self, subject: Subject, delay: Ms = 0, *, alone: bool = False) -> None:
         """Keep a hint. ValueError for a delay outside 0 to MAX_HINT_DELAY."""
         if not 0 <= delay <= MAX_HINT_DELAY:
             raise ValueError(f"a hint's delay must be 0 to {MAX_HINT_DELAY} ms, not {delay}")
         with self._lock:
-            heapq.heappush(self._heap, Hint(self._clock.now() + delay, subject))
+            heapq.heappush(self._heap, Hint(self._clock.now() + delay, subject, alone))
 
     def pop_due(self, now: EpochMs) -> Hint | None:
         """Take the earliest hint with `at` <= now; None if there is none."""

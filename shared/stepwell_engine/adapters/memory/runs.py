@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from stepwell_engine.adapters.memory.inbox import MemoryInboxes
 from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
@@ -28,9 +29,12 @@ class MemoryRuns(MemoryInboxes):
     def _lease_is_over(self, head: Head, now: EpochMs) -> bool:
         return head.lease_expires_at + CLOCK_MARGIN < now
 
-    def _may_claim(self, head: Head, now: EpochMs) -> bool:
+    def _may_claim(self, head: Head, now: EpochMs, lane: Lane) -> bool:
         free = head.lease_token is None or self._lease_is_over(head, now)
-        return head.live and head.ready_at <= now and free
+        return head.live and head.ready_at <= now and free and self._has_place(head, lane)
+
+    def _has_place(self, head: Head, lane: Lane) -> bool:
+        return lane is not Lane.SHARED or not head.suspect
 
     def _holds(self, head: Head, lease_token: LeaseToken) -> bool:
         return head.lease_token == lease_token
@@ -68,15 +72,23 @@ class MemoryRuns(MemoryInboxes):
     # --- transitions --------------------------------------------------------------------------
 
     def _claimed(
-        self, head: Head, lease_token: LeaseToken, now: EpochMs, lease_expires_at: EpochMs
+        self,
+        head: Head,
+        lease_token: LeaseToken,
+        now: EpochMs,
+        lease_expires_at: EpochMs,
+        lane: Lane,
     ) -> Head:
-        lost = head.lost_leases if head.lease_token is None else head.lost_leases + 1
+        taken_over, alone = head.lease_token is not None, lane is Lane.ALONE
         return replace(
             head,
             lease_token=lease_token,
             lease_expires_at=lease_expires_at,
             claimed_at=now,
-            lost_leases=lost,
+            lost_leases=head.lost_leases + taken_over,
+            alone=alone,
+            alone_losses=head.alone_losses + (taken_over and head.alone),
+            format=max(head.format, RUN_FORMAT) if alone else head.format,
         )
 
     def _committed(self, head: Head, commit: Commit) -> Head:
@@ -93,6 +105,8 @@ class MemoryRuns(MemoryInboxes):
             lease_expires_at=0 if commit.release else head.lease_expires_at,
             claimed_at=0 if commit.release else head.claimed_at,
             lost_leases=0 if commit.progress else head.lost_leases,
+            alone=head.alone and not commit.release,
+            alone_losses=0 if commit.recorded else head.alone_losses,
             notify_pending=commit.notify_pending or head.notify_pending,
             inbox=MappingProxyType(left),
             format=max(head.format, commit.format),
@@ -126,6 +140,7 @@ class MemoryRuns(MemoryInboxes):
             lease_token=None,
             lease_expires_at=0,
             claimed_at=0,
+            alone=False,
             wake_at=head.wake_at if head.notify_pending else None,
         )
 
@@ -149,7 +164,12 @@ class MemoryRuns(MemoryInboxes):
             return self._of_key(project, workflow, key)
 
     def claim(
-        self, run_id: RunId, lease_token: LeaseToken, now: EpochMs, lease_expires_at: EpochMs
+        self,
+        run_id: RunId,
+        lease_token: LeaseToken,
+        now: EpochMs,
+        lease_expires_at: EpochMs,
+        lane: Lane = Lane.HOST,
     ) -> Written:
         """Take the lease; own token: had it already."""
         with self._lock:
@@ -158,9 +178,9 @@ class MemoryRuns(MemoryInboxes):
                 return Refused(None)
             if head.lease_token == lease_token:
                 return Done(head)
-            if not self._may_claim(head, now):
+            if not self._may_claim(head, now, lane):
                 return Refused(head)
-            return self._put(self._claimed(head, lease_token, now, lease_expires_at))
+            return self._put(self._claimed(head, lease_token, now, lease_expires_at, lane))
 
     def extend(
         self, run_id: RunId, lease_token: LeaseToken, lease_expires_at: EpochMs, wake_at: EpochMs

@@ -43,7 +43,13 @@ class ProcessDispatcher:
         self._watcher: int | None = None
         self._closed = False
 
-    def hint(self, subject: Subject, delay: Ms = 0) -> None:
+    def hint(
+        self,
+        subject: Subject,
+        delay: Ms = 0,
+        *,
+        alone: bool = False,  # noqa: ARG002  this home has no such lane
+    ) -> None:
         """Keep a hint. ValueError for a delay outside 0 to MAX_HINT_DELAY."""
         if not 0 <= delay <= MAX_HINT_DELAY:
             raise ValueError(f"a hint's delay must be 0 to {MAX_HINT_DELAY} ms, not {delay}")

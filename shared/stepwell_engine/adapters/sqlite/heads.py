@@ -17,7 +17,8 @@ from stepwell_engine.ports import Done, Refused, Written
 COLUMNS: Final = (  # in the order of Head
     "run_id, project, workflow, version, created_at, status, ended_at, ready_at, wake_at, token, "
     "until, claimed_at, revision, commits, lost, journal, mails, input, idempotency_key, test, "
-    "parent, depth, owes, cascade, format, overflow_last, overflow_count, wants, wants_seq"
+    "parent, depth, owes, cascade, format, overflow_last, overflow_count, wants, wants_seq, "
+    "alone, alone_losses"
 )
 _STATUS: Final = 5  # places in COLUMNS
 _INBOX: Final = 16
@@ -25,6 +26,7 @@ _TEST: Final = 19
 _NOTIFY_PENDING: Final = 22
 _CASCADE: Final = 23
 _FORMAT: Final = 24
+_ALONE: Final = 29
 _STATUSES: Final = {status.value: status for status in Status}
 _NO_MESSAGES: Final = MappingProxyType[str, InboxMessage]({})
 
@@ -39,7 +41,7 @@ _SELECT_INBOX: Final = (
     "SELECT id, kind, name, at, body, blob FROM mail WHERE run_id = ? ORDER BY rowid"
 )
 INSERT: Final = (
-    f"INSERT INTO heads ({COLUMNS}) VALUES ({', '.join('?' * 29)}) ON CONFLICT DO NOTHING"
+    f"INSERT INTO heads ({COLUMNS}) VALUES ({', '.join('?' * 31)}) ON CONFLICT DO NOTHING"
 )
 _PUT_BLOB: Final = "INSERT OR REPLACE INTO blobs (run_id, name, data) VALUES (?, ?, ?)"
 _PUT_MESSAGE: Final = (
@@ -79,6 +81,8 @@ def row_of(head: Head) -> Row:
         head.overflow_count,
         head.wants,
         head.wants_seq,
+        head.alone,
+        head.alone_losses,
     )
 
 
@@ -92,6 +96,7 @@ def head_of(connection: sqlite3.Connection, row: Row) -> Head:
     values[_TEST] = bool(row[_TEST])
     values[_NOTIFY_PENDING] = bool(row[_NOTIFY_PENDING])
     values[_CASCADE] = bool(row[_CASCADE])
+    values[_ALONE] = bool(row[_ALONE])
     return Head(*values)
 
 

@@ -22,10 +22,16 @@ from stepwell_engine.adapters.sqlite.heads import (
 from stepwell_engine.adapters.sqlite.inbox import SqliteInboxes, drop_slots, slots
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage, Slot
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
-from stepwell_engine.limits import CLOCK_MARGIN
+from stepwell_engine.limits import (
+    BASE_RUN_FORMAT,
+    CLOCK_MARGIN,
+    RUN_FORMAT,
+    SUSPECT_LOST_LEASES,
+)
 from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Delivered, Done, Due, Refused, Written
 
 _LAST_ID: Final = "\U0010ffff"  # sorts after every run id
@@ -38,9 +44,12 @@ _SELECT_BY_KEY: Final = (
 )
 _PUT_KEY: Final = "INSERT OR REPLACE INTO keys (project, workflow, key, run_id) VALUES (?, ?, ?, ?)"
 _CLAIM: Final = f"""
-    UPDATE heads SET token = ?, until = ?, claimed_at = ?, lost = lost + (token IS NOT NULL)
+    UPDATE heads SET token = ?, until = ?, claimed_at = ?, lost = lost + (token IS NOT NULL),
+        alone_losses = alone_losses + (token IS NOT NULL AND alone), alone = ?,
+        format = max(format, ?)
     WHERE run_id = ? AND {IS_LIVE} AND {READABLE} AND ready_at <= ?
       AND (token IS NULL OR token <> ? AND until + {CLOCK_MARGIN} < ?)
+      AND lost < coalesce(?, lost + 1)
     {RETURNING}"""
 _EXTEND: Final = f"""
     UPDATE heads SET until = ?, wake_at = ?
@@ -50,7 +59,8 @@ _COMMIT: Final = f"""
     UPDATE heads SET commits = commits + 1, journal = ?, status = coalesce(?, status),
         ready_at = coalesce(?, ready_at), ended_at = coalesce(?, ended_at),
         token = iif(?, NULL, token), until = iif(?, 0, until), claimed_at = iif(?, 0, claimed_at),
-        lost = iif(?, 0, lost), owes = owes OR ?, format = max(format, ?),
+        alone = iif(?, 0, alone), lost = iif(?, 0, lost),
+        alone_losses = iif(?, 0, alone_losses), owes = owes OR ?, format = max(format, ?),
         overflow_count = overflow_count - ?, wants_seq = iif(? IS NULL, wants_seq, commits + 1),
         wants = coalesce(?, wants)%s
     WHERE run_id = ? AND token = ? AND commits = ? AND revision = coalesce(?, revision)
@@ -76,7 +86,7 @@ _CANCEL: Final = f"""
     {RETURNING}"""
 _CLOSE: Final = f"""
     UPDATE heads SET journal = ?, commits = commits + 1, token = NULL, until = 0, claimed_at = 0,
-        wake_at = iif(owes, wake_at, NULL)
+        alone = 0, wake_at = iif(owes, wake_at, NULL)
     WHERE run_id = ? AND status = 'cancelled' AND token = ? AND commits = ? AND {READABLE}
     {RETURNING}"""
 _MARK_NOTIFIED: Final = f"""
@@ -145,12 +155,21 @@ class SqliteRuns:
         return self._database.read(query)
 
     def claim(
-        self, run_id: RunId, lease_token: LeaseToken, now: EpochMs, lease_expires_at: EpochMs
+        self,
+        run_id: RunId,
+        lease_token: LeaseToken,
+        now: EpochMs,
+        lease_expires_at: EpochMs,
+        lane: Lane = Lane.HOST,
     ) -> Written:
         """Take the lease; own token: had it already."""
+        alone = lane is Lane.ALONE
+        lost = SUSPECT_LOST_LEASES if lane is Lane.SHARED else None
+        raised = RUN_FORMAT if alone else BASE_RUN_FORMAT
+        lease = (lease_token, lease_expires_at, now)
+        values = (*lease, alone, raised, run_id, now, lease_token, now, lost)
 
         def operation(connection: sqlite3.Connection) -> Written:
-            values = (lease_token, lease_expires_at, now, run_id, now, lease_token, now)
             written = update(connection, _CLAIM, values, run_id)
             found = written.head
             return Done(found) if found and found.lease_token == lease_token else written
@@ -177,7 +196,9 @@ class SqliteRuns:
             commit.release,
             commit.release,
             commit.release,
+            commit.release,
             commit.progress,
+            commit.recorded,
             commit.notify_pending,
             commit.format,
             len(commit.taken),

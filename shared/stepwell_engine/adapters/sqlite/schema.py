@@ -38,6 +38,8 @@ ADDED_COLUMNS: Final = (
     ("heads", "overflow_count", "INTEGER NOT NULL DEFAULT 0"),
     ("heads", "wants", "TEXT NOT NULL DEFAULT ''"),
     ("heads", "wants_seq", "INTEGER NOT NULL DEFAULT 0"),
+    ("heads", "alone", "INTEGER NOT NULL DEFAULT 0"),
+    ("heads", "alone_losses", "INTEGER NOT NULL DEFAULT 0"),
     ("deliveries", "n", "INTEGER"),  # NULL: the message went into the head
 )
 

@@ -34,7 +34,13 @@ class SqsDispatcher:
         self._queue_url = queue_url
         self._counters = counters
 
-    def hint(self, subject: Subject, delay: Ms = 0) -> None:
+    def hint(
+        self,
+        subject: Subject,
+        delay: Ms = 0,
+        *,
+        alone: bool = False,  # noqa: ARG002  there is one queue so far
+    ) -> None:
         """Send a hint. ValueError for a delay outside 0 to MAX_HINT_DELAY."""
         message = _message(subject, delay)
         try:
@@ -60,7 +66,13 @@ class SqsBatches:
         self._counters = counters
         self._held: list[dict[str, Any]] = []
 
-    def hint(self, subject: Subject, delay: Ms = 0) -> None:
+    def hint(
+        self,
+        subject: Subject,
+        delay: Ms = 0,
+        *,
+        alone: bool = False,  # noqa: ARG002  there is one queue so far
+    ) -> None:
         """Send a hint with nine others. ValueError for a delay outside 0 to MAX_HINT_DELAY."""
         self._held.append(_message(subject, delay))
         if len(self._held) == BATCH:

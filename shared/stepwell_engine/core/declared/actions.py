@@ -12,7 +12,7 @@ from stepwell_engine.core.declared.definition import Step
 from stepwell_engine.core.declared.transitions import (
     breach_ceiling,
     next_attempt,
-    record_failure,
+    record_worker_lost,
 )
 from stepwell_engine.core.run.decision import Park, StartAttempts
 from stepwell_engine.core.run.head import Head
@@ -20,7 +20,7 @@ from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
-from stepwell_engine.core.run.transitions import ends, failed_record
+from stepwell_engine.core.run.transitions import ends, record_open
 
 
 def attempt_all(context: DecisionContext, journal: Journal, todo: Sequence[Step]) -> StepDecision:
@@ -56,7 +56,7 @@ def at_once(head: Head) -> int:
 
     One, once its workers were lost again and again: so the one that is to blame is found.
     """
-    return 1 if head.lost_leases >= limits.SUSPECT_LOST_LEASES else limits.CHILDREN_AT_ONCE
+    return 1 if head.suspect else limits.CHILDREN_AT_ONCE
 
 
 def by_due_time(record_of: Callable[[StepKey], Record | None], ready: Iterable[Step]) -> list[Step]:
@@ -76,19 +76,33 @@ def _backing_off(context: DecisionContext, journal: Journal, step: Step) -> Reco
 
 
 def _given_up(context: DecisionContext, journal: Journal, todo: Sequence[Step]) -> Journal | None:
-    """The journal of a run whose workers do not survive what it is about to do."""
-    lost = context.head.lost_leases
-    if lost < limits.MAX_LOST_LEASES or context.in_flight:
+    """What losses in a row do to the action in turn: it waits, or is given up.
+
+    A worker that was alone in its process when it was lost was lost of that action. What a host
+    was lost of that runs each action in a child process nobody knows; but it may be this one.
+    """
+    head = context.head
+    if not head.suspect or context.in_flight:
         return None
     # One that backs off was not in flight.
     ready = [step for step in todo if _backing_off(context, journal, step) is None]
-    first = by_due_time(journal.opened, ready or todo)[0]
+    if not ready:
+        return None
+    first = by_due_time(journal.opened, ready)[0]
     record = journal.opened(first.key) or Record(first.key, StepStatus.RETRYING)
-    text = (
-        f"the worker was lost {lost} times in a row while it ran this step "
-        f"(attempt {record.attempt + 1}): it may exhaust memory or crash its process"
+    lost = head.alone_losses + record.losses
+    if lost >= limits.MAX_ALONE_LOSSES:
+        return record_worker_lost(context.definition, journal, record, lost, context.now)
+    more = head.lost_leases - head.alone_losses - limits.SUSPECT_LOST_LEASES - limits.HOSTS_LOST
+    if more < 0 or record.hosts_lost == head.lost_leases:
+        return None
+    pause = min(limits.HOSTS_LOST_PAUSE * 2 ** min(more, 16), limits.HOSTS_LOST_CAP)
+    waiting = replace(
+        record,
+        status=StepStatus.RETRYING,
+        next_at=context.now + pause,
+        error=f"its host was lost {head.lost_leases} times while it ran this step alone",
+        code=None,
+        hosts_lost=head.lost_leases,
     )
-    # The attempt that was lost is counted. When it began was never recorded.
-    record = replace(record, attempt=record.attempt + 1)
-    failed = failed_record(record, text, "worker_lost", context.now)
-    return record_failure(context.definition, journal, failed)
+    return record_open(journal, waiting)

@@ -44,8 +44,9 @@ def decide(
         left = {key: message for key, message in inbox.items() if key not in consumed}
         context = DecisionContext(definition, head, left, in_flight, now, overflow)
         decision = _decide_once(context, journal)
-        if decision.journal is not journal:
-            head = replace(head, lost_leases=0)  # the commit of this journal resets the count
+        if decision.journal.place != journal.place:
+            # The commit of this journal resets the counts.
+            head = replace(head, lost_leases=0, alone_losses=0)
         journal, consumed = decision.journal, consumed + decision.consumed
         taken, absent = taken + decision.taken, absent or decision.absent
         if decision.next is not None:

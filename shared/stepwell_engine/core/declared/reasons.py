@@ -51,7 +51,7 @@ def _turns(lost: int) -> str:
     """What else a run waits for that may itself be what its workers were lost of."""
     if lost < limits.SUSPECT_LOST_LEASES:
         return ""
-    return ", and where workers share a process, runs that lost theirs so often go on one at a time"
+    return ", so each of its attempts runs alone, one run at a time"
 
 
 def _standing(run: Progress) -> str:

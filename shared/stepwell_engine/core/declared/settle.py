@@ -6,8 +6,20 @@ from stepwell_engine import limits
 from stepwell_engine.core.declared.compensate import finish_compensation, is_compensated
 from stepwell_engine.core.declared.definition import Definition, Kind
 from stepwell_engine.core.declared.fanout import finish_child, is_done
-from stepwell_engine.core.declared.transitions import attempts_left, finish_step, record_failure
-from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Outcome, Succeeded
+from stepwell_engine.core.declared.transitions import (
+    attempts_left,
+    finish_step,
+    record_failure,
+    record_worker_lost,
+)
+from stepwell_engine.core.run.attempt import (
+    Attempt,
+    Deferred,
+    Failed,
+    Outcome,
+    Succeeded,
+    WorkerLost,
+)
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.records import Record
@@ -17,6 +29,7 @@ from stepwell_engine.core.run.transitions import (
     deferred_record,
     ends,
     failed_record,
+    lost_record,
     record_finished,
     record_open,
     retrying_record,
@@ -40,6 +53,8 @@ def settle(
         return journal
     if isinstance(outcome, Deferred):
         return _defer(journal, attempt, outcome, started, now)
+    if isinstance(outcome, WorkerLost):
+        return _lose(definition, journal, attempt, outcome, started, now)
     record = _begun(journal, attempt, started)
     journal = replace(journal, attempts=journal.attempts + 1)
     outcome = _bounded(outcome)
@@ -69,7 +84,7 @@ def settle_cancelled(
 
     An attempt that had failed before, and was held back, leaves its step backing off.
     """
-    if not _awaited(definition, journal, attempt) or isinstance(outcome, Deferred):
+    if not _awaited(definition, journal, attempt) or isinstance(outcome, Deferred | WorkerLost):
         return journal
     record = _begun(journal, attempt, started)
     outcome = _bounded(outcome)
@@ -136,6 +151,24 @@ def _defer(
     if started < ends(opened):
         return journal  # recorded already
     return record_open(journal, deferred_record(opened, outcome, now))
+
+
+def _lose(
+    definition: Definition,
+    journal: Journal,
+    attempt: Attempt,
+    outcome: WorkerLost,
+    started: int,
+    now: int,
+) -> Journal:
+    """The journal with the same attempt due again, or given up when it lost too many workers."""
+    opened = _opened(journal, attempt)
+    if started < ends(opened):
+        return journal  # recorded already
+    lost = lost_record(opened, outcome.message, now)
+    if lost.losses < limits.MAX_ALONE_LOSSES:
+        return record_open(journal, lost)
+    return record_worker_lost(definition, journal, lost, lost.losses, now)
 
 
 def _opened(journal: Journal, attempt: Attempt) -> Record:

@@ -42,6 +42,23 @@ def record_failure(definition: Definition, journal: Journal, failed: Record) -> 
     return _failed_of(journal, failed)
 
 
+def record_worker_lost(
+    definition: Definition, journal: Journal, record: Record, lost: int, now: int
+) -> Journal:
+    """Record that a step failed since its attempt lost the worker that was alone with it.
+
+    The attempt that was lost is counted. When it began was never recorded.
+    """
+    number = record.attempt + 1
+    text = (
+        f"the worker was lost {lost} times in a row while it ran this step alone "
+        f"(attempt {number}): it may exhaust memory or crash its process"
+    )
+    failed = failed_record(replace(record, attempt=number), text, "worker_lost", now)
+    journal = replace(journal, attempts=journal.attempts + 1)
+    return record_failure(definition, journal, failed)
+
+
 def _failed_of(journal: Journal, failed: Record) -> Journal:
     failure = Failure(failed.error or "", failed.code, failed.key)
     return replace(record_finished(journal, failed), failure=failure)

@@ -78,7 +78,14 @@ class Deferred:
     message: str
 
 
-Outcome = Succeeded | Failed | Deferred
+@dataclass(frozen=True, slots=True)
+class WorkerLost:
+    """The attempt ended the process in which it ran alone; nobody knows what it did."""
+
+    message: str
+
+
+Outcome = Succeeded | Failed | Deferred | WorkerLost
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from stepwell_engine import limits
 from stepwell_engine.core.run.inbox import InboxMessage
 from stepwell_engine.core.run.status import LIVE, Status
 from stepwell_engine.core.values.units import (
@@ -37,7 +38,9 @@ class Head:
     never). Both are caches for the store; what governs a step stands in the journal.
     `lease_token`, `lease_expires_at` and `claimed_at` are the lease (meaningless without a token).
     `inbox_seq` counts what others did (messages, cancel), `commit_seq` what the lease's holders
-    wrote; `lost_leases` counts the leases lost since the last recorded outcome. `journal` is opaque
+    wrote; `lost_leases` counts the leases lost since the position moved, `alone_losses` those of
+    them that were lost by a worker which was alone in its process, since the last recorded outcome;
+    `alone`: the lease's holder is. `journal` is opaque
     to stores (see core.run.journal_codec). `input` is inline JSON, or None if it is in the blob
     `input`. `parent` is the run that started this one by a sub-workflow step, `depth` how many runs
     are above. `cascade`: it was cancelled together with its children. `notify_pending`: it has
@@ -78,6 +81,8 @@ class Head:
     overflow_count: int = 0
     wants: str = ""
     wants_seq: int = 0
+    alone: bool = False
+    alone_losses: int = 0
 
     @property
     def writes(self) -> int:
@@ -101,6 +106,11 @@ class Head:
         """
         waits = self.wants_seq != self.commit_seq or self.wants == signal
         return self.lease_token is None and waits
+
+    @property
+    def suspect(self) -> bool:
+        """Whether it may be what ends its workers: its attempts run one at a time, each alone."""
+        return self.lost_leases >= limits.SUSPECT_LOST_LEASES
 
     def held(self, now: EpochMs) -> bool:
         """Whether a worker is at it, as far as the lease tells."""

@@ -68,6 +68,15 @@ class Journal:
     children_compensated: int = 0
     taken: Taken = NOTHING_TAKEN
 
+    @property
+    def place(self) -> tuple[int, bool, int | None, int]:
+        """Where the run stands: it changes when a step or a compensation is over.
+
+        Not when a sibling in a fan-out is.
+        """
+        failed = self.failure is not None
+        return self.position, failed, self.compensating, self.children_compensated
+
     def opened(self, key: StepKey) -> Record | None:
         """The open record of a step, or of a compensation."""
         return next((record for record in self.open if record.key == key), None)

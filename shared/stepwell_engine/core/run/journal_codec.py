@@ -22,7 +22,7 @@ from stepwell_engine.core.run.status import STEP_CODES, STEP_STATUSES
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.errors import NewerFormat
 
-_CELLS: Final = 13  # of a record
+_CELLS: Final = 14  # of a record
 _PLAIN: Final = (0, 0, None, 0)  # no fan-out, nothing compensated: not stored
 
 
@@ -42,7 +42,7 @@ class Packed:
 def format_of(journal: Journal) -> int:
     """The oldest format of runs that has all that is in the journal."""
     records = (*journal.records, *journal.open)
-    losses = any(record.losses or record.history for record in records)
+    losses = any(record.losses or record.hosts_lost or record.history for record in records)
     indexed = any(page.level for page in journal.pages)
     newer = losses or indexed or journal.taken != NOTHING_TAKEN
     return limits.RUN_FORMAT if newer else limits.BASE_RUN_FORMAT
@@ -215,6 +215,7 @@ class JournalCodec:
             "1" if compensation else "null",
             _cell(record.losses or None),
             _json(history_cells(record.history, self.base)) if record.history else "null",
+            _cell(record.hosts_lost or None),
         ]
         while cells[-1] == "null":
             cells.pop()
@@ -236,6 +237,7 @@ class JournalCodec:
             child=child,
             losses=cells[11] or 0,
             history=history_of(cells[12] or (), self.base),
+            hosts_lost=cells[13] or 0,
         )
 
     def _since(self, at: int | None) -> int | None:

@@ -48,7 +48,8 @@ class Record:
     or a sleep ends, or a wait expires. `output` is compact JSON. `child`: the latest run that a
     sub-workflow step started; while the record is pending that run may not exist yet. `losses`
     counts the workers that were lost, one after the other, while the next attempt was alone in
-    its process. `history` has the newest attempts, oldest first, where a program keeps them.
+    its process; `hosts_lost` is how many the run had lost when it last waited for that reason.
+    `history` has the newest attempts, oldest first, where a program keeps them.
     """
 
     key: StepKey
@@ -62,4 +63,5 @@ class Record:
     next_at: EpochMs | None = None
     child: RunId | None = None
     losses: int = 0
+    hosts_lost: int = 0
     history: tuple[AttemptRecord, ...] = ()

@@ -54,6 +54,8 @@ def failed_record(record: Record, message: str, code: str | None, now: int) -> R
         next_at=None,
         error=error_text(message),
         code=code,
+        losses=0,
+        hosts_lost=0,
     )
 
 
@@ -67,6 +69,8 @@ def succeeded_record(record: Record, output: Output | None, now: int) -> Record:
         output=output,
         error=None,
         code=None,
+        losses=0,
+        hosts_lost=0,
     )
 
 
@@ -78,6 +82,24 @@ def retrying_record(record: Record, failed: Failed, now: int) -> Record:
         next_at=now + pause(record.attempt, failed.retry_after),
         error=error_text(failed.message),
         code=failed.code,
+        losses=0,
+        hosts_lost=0,
+    )
+
+
+def lost_record(record: Record, message: str, now: int) -> Record:
+    """The record of a step whose next attempt ended the process in which it was alone.
+
+    That costs none of the attempts that the step has.
+    """
+    losses = record.losses + 1
+    return replace(
+        record,
+        status=StepStatus.RETRYING,
+        next_at=now + backoff(losses),
+        error=error_text(message),
+        code=None,
+        losses=losses,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from stepwell_engine import limits
 from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.program import Program
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import about_run
@@ -30,10 +31,11 @@ from stepwell_engine.service.retry_unavailable import retry_unavailable
 from stepwell_engine.service.runs.children import Awaited, Children, Programs
 from stepwell_engine.service.runs.run_reader import codec_of, journal_of
 from stepwell_engine.service.worker.commits import release_of
-from stepwell_engine.service.worker.leased_run import LeasedRun, Tools
+from stepwell_engine.service.worker.leased_run import LeasedRun
 from stepwell_engine.service.worker.persistence import Persistence
 from stepwell_engine.service.worker.process import WorkerProcess
 from stepwell_engine.service.worker.time_budget import TimeBudget
+from stepwell_engine.service.worker.tools import Tools
 
 log = logging.getLogger(__name__)
 
@@ -63,10 +65,17 @@ class Advance:
         self._ids = ids
         self._process = process or WorkerProcess()
         self._children = Children(runs, programs, dispatcher, clock)
-        refusals = self._process.refusals
-        self._tools = Tools(runs, runners, dispatcher, clock, ids, self._children, refusals)
+        self._tools = Tools(runs, runners, dispatcher, clock, ids, self._children, self._process)
 
-    def run(self, run_id: RunId, project: ProjectRef, budget: Ms, *, hard: bool = False) -> None:
+    def run(
+        self,
+        run_id: RunId,
+        project: ProjectRef,
+        budget: Ms,
+        *,
+        hard: bool = False,
+        lane: Lane = Lane.HOST,
+    ) -> None:
         """Advance one run until it parks or ends, or `budget` (ms) is used up.
 
         An attempt begun within the budget may end after it, and others may begin beside it, unless
@@ -74,30 +83,37 @@ class Advance:
         (Extending the lease of a long attempt, and recording its outcome, take the time that two
         calls of the store take.)
         A run that has lost its worker again and again may be what ends the process, and with it the
-        workers of all others: only one such run at a time goes on, so that only it is blamed.
+        workers of all others. Each of its attempts runs alone, so that nobody else is blamed: here
+        in the lane ALONE, elsewhere from the lane SHARED, in a child process in the lane HOST.
         Raises Unavailable when the store does not answer; the hint is then worth repeating.
         """
-        time = TimeBudget(self._clock.now() + budget, hard)
-        head = self._claim(run_id, project)
-        if head is not None and head.lease_token is not None:
-            self._advance_claimed(head, head.lease_token, time)
-
-    def _advance_claimed(self, head: Head, token: LeaseToken, time: TimeBudget) -> None:
-        if self._process.gate is None or head.lost_leases < limits.SUSPECT_LOST_LEASES:
-            self._advance_leased(head, token, time)
-        elif self._process.gate.enter():
-            try:
-                self._advance_leased(head, token, time)
-            finally:
-                self._process.gate.leave()
-        else:
+        time = TimeBudget(self._clock.now() + budget, hard, lane)
+        head = self._claim(run_id, project, lane)
+        if head is None or head.lease_token is None:
+            return
+        isolation = self._process.isolation
+        if not head.suspect or lane is Lane.ALONE:
+            self._advance_leased(head, head.lease_token, time)
+        elif lane is Lane.SHARED:  # this very claim has made it one
+            self._release(head, 0, time)
+            self._dispatcher.hint(about_run(run_id, project), alone=True)
+        elif isolation is None:
+            self._advance_leased(head, head.lease_token, time, isolated=True)
+        elif not isolation.enter():
             self._put_back(head, limits.SUSPECT_PAUSE, time)
+        else:
+            try:
+                self._advance_leased(head, head.lease_token, time, isolated=True)
+            finally:
+                isolation.leave()
 
-    def _advance_leased(self, head: Head, token: LeaseToken, time: TimeBudget) -> None:
+    def _advance_leased(
+        self, head: Head, token: LeaseToken, time: TimeBudget, isolated: bool = False
+    ) -> None:
         run: LeasedRun | None = None
         try:
             with closing(self._task_groups.open()) as group:
-                run = self._prepare(head, token, time, group)
+                run = self._prepare(head, token, time, group, isolated)
                 if run is not None:
                     run.go()
         except NewerFormat as error:  # of the version, or of the run's or its parent's journal
@@ -112,7 +128,7 @@ class Advance:
             raise
 
     def _prepare(
-        self, head: Head, token: LeaseToken, time: TimeBudget, group: TaskGroup
+        self, head: Head, token: LeaseToken, time: TimeBudget, group: TaskGroup, isolated: bool
     ) -> LeasedRun | None:
         """The run with its program, ready to go; None if there is nothing to do now."""
         awaited = self._awaited(head)
@@ -125,7 +141,7 @@ class Advance:
                 return None  # lost meanwhile: a token that is found is another worker's
         try:
             program = self._program(head)
-            return LeasedRun(self._tools, program, head, group, time)
+            return LeasedRun(self._tools, program, head, group, time, isolated)
         except (Problem, ValueError) as error:
             program = self._programs.unreadable(head.project, head.workflow, head.version)
             run = LeasedRun(self._tools, program, head, group, time)
@@ -145,7 +161,7 @@ class Advance:
         except StoreError as error:
             log.warning("run %s: its lease runs out: %s", head.run_id, error)
 
-    def _claim(self, run_id: RunId, project: ProjectRef) -> Head | None:
+    def _claim(self, run_id: RunId, project: ProjectRef, lane: Lane) -> Head | None:
         """The head with the lease taken, or None if there is nothing to do now."""
         if self._process.refusals.of(run_id) is not None:
             return None  # a worker of this process waits for the store, its lease over or not
@@ -153,7 +169,7 @@ class Advance:
         token = unanswered.pop(run_id, None) or self._ids.token()
         while True:
             now = self._clock.now()
-            claim = partial(self._runs.claim, run_id, token, now, now + limits.LEASE)
+            claim = partial(self._runs.claim, run_id, token, now, now + limits.LEASE, lane)
             try:
                 written = retry_unavailable(self._clock, claim)
             except Unavailable:
@@ -179,6 +195,9 @@ class Advance:
             missing = head.ready_at - now
             if missing > limits.CLAIM_WAIT:
                 return None  # the run has parked since: that sent a hint, or the tick will
+            if lane is Lane.SHARED and head.suspect and missing <= 0:
+                self._dispatcher.hint(about_run(run_id, project), alone=True)
+                return None
             self._clock.sleep(max(missing, 1))
 
     def _settle_ended(self, head: Head) -> None:

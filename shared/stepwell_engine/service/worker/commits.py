@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from stepwell_engine.core.run.decision import Decision, Finish, Park
 from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.journal_codec import Packed
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.units import EpochMs
@@ -11,9 +12,20 @@ from stepwell_engine.ports import UNCHECKED, Commit
 
 
 def commit_of(
-    head: Head, packed: Packed, decision: Decision, now: EpochMs, release: bool, progress: bool
+    head: Head,
+    packed: Packed,
+    decision: Decision,
+    before: Journal,
+    now: EpochMs,
+    *,
+    release: bool,
+    recorded: bool,
 ) -> Commit:
-    """The commit of a decision about a run whose lease is held as `head` says."""
+    """The commit of a decision about a run whose lease is held as `head` says.
+
+    `before` is the journal as stored; `recorded`: outcomes of attempts are in the new one.
+    """
+    moved = decision.journal.place != before.place
     commit = Commit(
         run_id=head.run_id,
         lease_token=head.lease_token or "",
@@ -21,7 +33,8 @@ def commit_of(
         journal=packed.data,
         inbox_seq=head.inbox_seq if decision.absent else UNCHECKED,
         release=release,
-        progress=progress,
+        progress=moved,
+        recorded=recorded or moved,
         consumed=decision.consumed,
         taken=decision.taken,
         blobs=packed.blobs,
@@ -62,6 +75,7 @@ def cancelled_commit_of(head: Head, packed: Packed) -> Commit:
         expect="cancelled",
         release=True,
         progress=True,
+        recorded=True,
         wake_at=None,
         blobs=packed.blobs,
         format=packed.format,

@@ -6,8 +6,7 @@ true. What the run executes is a Program: nothing here knows a kind of step.
 
 import logging
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import assert_never
 
@@ -32,6 +31,7 @@ from stepwell_engine.core.run.decision import (
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.keys import StepKey
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.overflow import NOTHING_READ, Taken
 from stepwell_engine.core.run.program import Program
 from stepwell_engine.core.run.status import Status
@@ -40,39 +40,20 @@ from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.core.values.units import RunId
 from stepwell_engine.errors import Unstorable
 from stepwell_engine.ports import (
-    Clock,
-    Dispatcher,
     Done,
-    Ids,
-    Runs,
-    StepRunner,
     TaskGroup,
 )
-from stepwell_engine.service.runs.children import Children
 from stepwell_engine.service.runs.run_reader import codec_of
 from stepwell_engine.service.worker.commits import cancelled_commit_of, commit_of
 from stepwell_engine.service.worker.overflow import read_more
 from stepwell_engine.service.worker.persistence import Persistence
-from stepwell_engine.service.worker.store_refusals import StoreRefusals
 from stepwell_engine.service.worker.time_budget import TimeBudget
+from stepwell_engine.service.worker.tools import Tools, run_attempt
 
 log = logging.getLogger(__name__)
 
 # What starting or cancelling a child run may take: a few calls of the store.
 CHILD_CALLS = 10 * limits.SECOND
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """What a worker works with."""
-
-    runs: Runs
-    runners: Mapping[str, StepRunner]
-    dispatcher: Dispatcher
-    clock: Clock
-    ids: Ids
-    children: Children
-    refusals: StoreRefusals
 
 
 class LeasedRun:
@@ -82,14 +63,23 @@ class LeasedRun:
     """
 
     def __init__(
-        self, tools: Tools, program: Program, head: Head, group: TaskGroup, time: TimeBudget
+        self,
+        tools: Tools,
+        program: Program,
+        head: Head,
+        group: TaskGroup,
+        time: TimeBudget,
+        isolated: bool = False,
     ) -> None:
-        """`head` as the claim returned it, with this worker's token."""
+        """`head` as the claim returned it, with this worker's token.
+
+        `isolated`: this worker has the place of the process's isolation.
+        """
         self._tools = tools
         self._program = program
         self._group = group
         self._time = time
-        self._persist = Persistence(tools.clock, tools.refusals, head.run_id, time.patience)
+        self._persist = Persistence(tools.clock, tools.process.refusals, head.run_id, time.patience)
         self._token = head.lease_token or ""
         self._head = head
         self._codec = codec_of(head, program.keys)
@@ -106,6 +96,7 @@ class LeasedRun:
         self._waited = False  # for attempts in flight, since the head was last seen
         self._started: RunId | None = None  # a child that is not known to be waited for
         self._failed_to_store = False
+        self._isolated = isolated
 
     @property
     def head(self) -> Head:
@@ -158,6 +149,8 @@ class LeasedRun:
     ) -> bool:
         beside = bool(self._in_flight)
         attempts = [attempt for attempt in wanted if self._time.allows(attempt, now, beside)]
+        if not self._has_place():
+            attempts = []
         out_of_time = bool(wanted) and not attempts and not beside
         # An outcome in hand is recorded before anything new begins, unless the program holds it
         # back until the attempts in flight have completed.
@@ -190,16 +183,19 @@ class LeasedRun:
         self._settle_completed()
         return True
 
+    def _has_place(self) -> bool:
+        """Whether attempts of this run may begin here: those of a suspect only where one is alone.
+
+        A run that is claimed anew with an outcome in hand may have become one.
+        """
+        return not self._head.suspect or self._isolated or self._time.lane is Lane.ALONE
+
     def _run_in_group(self, attempt: Attempt, started: int) -> None:
         self._completed.append(self._run_step(attempt, started))
 
     def _run_step(self, attempt: Attempt, started: int) -> UncommittedOutcome:
-        try:
-            outcome = self._tools.runners[attempt.kind].run(attempt)
-        except Exception as error:  # a runner's own defect must not stop the run's life
-            log.exception("run %s: step %s", attempt.run_id, attempt.step)
-            outcome = Failed(f"the engine failed to run this step: {error!r}")
-        return UncommittedOutcome(attempt, outcome, started, self._tools.clock.now())
+        alone = self._isolated and self._head.suspect
+        return run_attempt(self._tools, attempt, started, alone)
 
     def _settle_completed(self) -> None:
         while self._completed:
@@ -276,8 +272,9 @@ class LeasedRun:
         """Write the decision; dispatch what follows from it; whether to go on."""
         head = self._head
         packed = self._codec.pack(decision.journal, self._token, head.writes)
+        recorded = any(not isinstance(one.outcome, Deferred) for one in self._uncommitted)
         commit = commit_of(
-            head, packed, decision, now, release, progress=self._unrecorded(decision)
+            head, packed, decision, self._committed, now, release=release, recorded=recorded
         )
         try:
             written = self._persist(lambda: self._tools.runs.commit(commit))
@@ -344,7 +341,9 @@ class LeasedRun:
         if not head.live or not over or self._settled(journal := self._decoded(head)) is journal:
             return False
         token = self._tools.ids.token()
-        claim = partial(self._tools.runs.claim, head.run_id, token, now, now + limits.LEASE)
+        claim = partial(
+            self._tools.runs.claim, head.run_id, token, now, now + limits.LEASE, self._time.lane
+        )
         claimed = self._persist(claim)
         if not isinstance(claimed, Done):
             return False

@@ -3,14 +3,17 @@
 from dataclasses import dataclass, field
 
 from stepwell_engine.core.values.units import LeaseToken, RunId
-from stepwell_engine.ports import Gate
+from stepwell_engine.ports import Isolation
 from stepwell_engine.service.worker.store_refusals import StoreRefusals
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerProcess:
-    """`unanswered` are tokens of claims that may have succeeded, to be used again."""
+    """What they share. In the lane HOST there is an `isolation` for suspects.
+
+    `unanswered` are tokens of claims that may have succeeded, to be used again.
+    """
 
     refusals: StoreRefusals = field(default_factory=StoreRefusals)
     unanswered: dict[RunId, LeaseToken] = field(default_factory=dict)
-    gate: Gate | None = None
+    isolation: Isolation | None = None

@@ -3,14 +3,16 @@
 from dataclasses import dataclass
 
 from stepwell_engine.core.run.attempt import Attempt
+from stepwell_engine.core.run.lane import Lane
 
 
 @dataclass(frozen=True, slots=True)
 class TimeBudget:
-    """How long a worker may go on: until `ends` (ms since the epoch), see Advance.run."""
+    """Until when a worker may go on (ms since the epoch), and in which lane; see Advance.run."""
 
     ends: int
     hard: bool
+    lane: Lane = Lane.HOST
 
     @property
     def patience(self) -> int | None:

@@ -1,0 +1,86 @@
+"""Whom the loss of a worker counts against: who is a suspect, and who is given up. Property 5."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from stepwell_engine.core.run.keys import StepKey
+from stepwell_engine.core.run.lane import Lane
+from stepwell_engine.core.run.records import Record
+from tests.sim.scheduler import SKEW, Actor, Violation
+
+SUSPECT, GUILTY = 3, 5
+_HOSTS, _PAUSE, _LONGEST = 5, 10_000, 600_000
+
+
+@dataclass(slots=True)
+class Blame:
+    """The losses of a run. `lost` since it moved, the last at `lost_at`; `alone` of workers in the
+    lane ALONE since an outcome was recorded; `deaths` of child processes, of each attempt in turn,
+    of which the `unwritten` are not in the store. `lanes` is where each lease was taken.
+    """
+
+    lost: int = 0
+    lost_at: int = 0
+    alone: int = 0
+    deaths: Counter[StepKey] = field(default_factory=Counter)
+    unwritten: Counter[StepKey] = field(default_factory=Counter)
+    lanes: dict[str, Lane] = field(default_factory=dict)
+
+    def claim(self, token: str, lane: Lane) -> None:
+        """A worker took the lease."""
+        self.lanes[token] = lane
+
+    def lose(self, token: str, now: int) -> None:
+        """Another worker took it over."""
+        self.lost += 1
+        self.lost_at = now
+        self.alone += self.lanes[token] is Lane.ALONE
+        self.deaths -= self.unwritten  # nobody is left who knows of them
+        self.unwritten.clear()
+
+    def move(self) -> None:
+        """A step or a compensation is over."""
+        self.lost = self.alone = 0
+
+    def record(self) -> None:
+        """The outcome of an attempt is recorded."""
+        self.alone = 0
+
+    def die(self, key: StepKey) -> None:
+        """The child process of an attempt died, its host lives."""
+        self.deaths[key] += 1
+        self.unwritten[key] += 1
+
+    def check_start(self, key: StepKey, actor: Actor, now: int, beside: bool) -> None:
+        """An attempt starts: that of a suspect alone, in its turn, and not after too many."""
+        if self.lost < SUSPECT:
+            return
+        if not (actor.isolated or actor.lane is Lane.ALONE) or beside:
+            raise Violation(5, f"{key} starts after {self.lost} lost workers, and not alone")
+        if self.deaths[key] + self.alone >= GUILTY:
+            raise Violation(5, f"{key} starts after {GUILTY} workers were lost that were alone")
+        more = self.lost - self.alone - SUSPECT - _HOSTS
+        if (
+            actor.isolated
+            and more >= 0
+            and now < self.lost_at + min(_PAUSE * 2**more, _LONGEST) - 2 * SKEW
+        ):
+            raise Violation(5, f"{key} starts at once after {self.lost} lost hosts")
+
+    def check_lost(self, before: Record | None, new: Record) -> bool:
+        """Whether an open record says that its attempt lost a worker, or waits for that reason."""
+        losses = 0 if before is None else before.losses
+        if new.losses == losses + 1 and self.unwritten[new.key]:
+            self.unwritten[new.key] -= 1
+            return True
+        return SUSPECT + _HOSTS <= self.lost == new.hosts_lost and new.losses == losses
+
+    def check_given_up(self, record: Record) -> None:
+        """A step failed since its attempt lost too many workers."""
+        if self.deaths[record.key] + self.alone < GUILTY:
+            raise Violation(5, f"{record} after {self.deaths[record.key]} + {self.alone} losses")
+        self.forget(record.key)
+
+    def forget(self, key: StepKey) -> None:
+        """An outcome of the attempt is recorded."""
+        del self.deaths[key], self.unwritten[key]
