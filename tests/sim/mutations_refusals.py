@@ -31,8 +31,8 @@ REFUSALS: tuple[Mutation, ...] = (
     ),
     patch(
         "a process claims what it holds",
-        "stepwell_engine.service.worker.store_refusals.StoreRefusals.of",
-        lambda *_: None,
+        "stepwell_engine.service.worker.store_refusals.StoreRefusals.waits",
+        lambda *_: False,
         4,
         5,
     ),

@@ -163,7 +163,7 @@ class Advance:
 
     def _claim(self, run_id: RunId, project: ProjectRef, lane: Lane) -> Head | None:
         """The head with the lease taken, or None if there is nothing to do now."""
-        if self._process.refusals.of(run_id) is not None:
+        if self._process.refusals.waits(run_id, self._clock.now()):
             return None  # a worker of this process waits for the store, its lease over or not
         unanswered = self._process.unanswered
         token = unanswered.pop(run_id, None) or self._ids.token()

@@ -41,7 +41,7 @@ class Persistence:
                     raise
                 except StoreError as error:
                     refused = True
-                    self.refusals.note(self.run_id, error.reason)
+                    self.refusals.note(self.run_id, error.reason, self.clock.now())
                     if self.ends is not None and self.clock.now() + pause >= self.ends:
                         raise Unavailable(f"the store refuses: {error}", error.reason) from error
                 self.clock.sleep(pause)

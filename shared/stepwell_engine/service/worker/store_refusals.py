@@ -1,6 +1,12 @@
 """What the store refuses to the workers of this process, to tell why a run stands still."""
 
-from stepwell_engine.core.values.units import RunId
+from typing import Final
+
+from stepwell_engine import limits
+from stepwell_engine.core.values.units import EpochMs, RunId
+
+# A worker that waits for the store calls it again, and is refused again, well within that.
+FRESH: Final = 30 * limits.SECOND
 
 
 class StoreRefusals:
@@ -10,22 +16,30 @@ class StoreRefusals:
     """
 
     def __init__(self) -> None:
-        self._reasons: dict[RunId, str] = {}
+        self._refusals: dict[RunId, tuple[EpochMs, str]] = {}
 
-    def note(self, run_id: RunId, reason: str) -> None:
+    def note(self, run_id: RunId, reason: str, now: EpochMs) -> None:
         """The store refused a call of the run's worker."""
-        self._reasons[run_id] = reason
+        self._refusals[run_id] = now, reason
 
     def forget(self, run_id: RunId) -> None:
         """It answered, or the worker gave up."""
-        self._reasons.pop(run_id, None)
+        self._refusals.pop(run_id, None)
+
+    def waits(self, run_id: RunId, now: EpochMs) -> bool:
+        """Whether a worker has the run in hand and waits for the store; none that stands still.
+
+        `now` is by the clock of the calls of `note`, ms since the epoch.
+        """
+        noted, _ = self._refusals.get(run_id, (0, ""))
+        return now - noted < FRESH
 
     def of(self, run_id: RunId) -> str | None:
         """Why a run stands still, in one clause; None if the store refuses it nothing."""
-        reason = self._reasons.get(run_id)
-        return None if reason is None else f"the store refuses: {reason}"
+        refusal = self._refusals.get(run_id)
+        return None if refusal is None else f"the store refuses: {refusal[1]}"
 
     def latest(self) -> str | None:
         """The latest refusal that lasts, of any run; None if there is none."""
-        reasons = list(self._reasons.values())
-        return f"the store refuses: {reasons[-1]}" if reasons else None
+        refusals = list(self._refusals.values())
+        return f"the store refuses: {max(refusals)[1]}" if refusals else None
