@@ -85,9 +85,10 @@ class Roles:
         _accept_chosen(role, (*chosen.functions, *chosen.databases, *chosen.secrets))
 
     def tick(self, role: iam.Role) -> None:
-        """Reads what is due, writes nothing, and hands over to a further tick if there is much."""
+        """Reads what is due, notes when it did, and has a further tick go on if there is much."""
         due = index_arn(self._storage.runs, DueRuns.Meta.index_name)
         _allow(role, ("dynamodb:Query",), due)
+        _allow(role, ("dynamodb:GetItem", "dynamodb:PutItem"), self._storage.control.table_arn)
         self._send_hints(role)
         # By its name: the function itself needs this role first.
         itself = self._stack.format_arn(

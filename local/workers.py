@@ -78,9 +78,10 @@ class Workers:
                 assert_never(subject.kind)
 
     def _tick(self) -> None:
+        since = None  # a start hints everything
         while True:
             try:
-                self._home.engine.sweep.tick()
+                since = self._home.engine.sweep.tick(since=since).began
             except StoreError as error:
                 log.warning("the tick failed: %s; trying again", error)
             except Exception:

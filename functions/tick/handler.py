@@ -11,6 +11,7 @@ def handler(event: dict[str, Any], context: Any) -> None:
     with invocation(context) as (home, ages):
         overdue = send_due_hints(
             home.engine.sweep,
+            home.ticks,
             home.flush,
             home.invoke_later,
             home.counters.add,

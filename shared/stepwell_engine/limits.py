@@ -84,6 +84,7 @@ MAX_COMMAND: Final = 64  # words
 LEASE: Final = 60 * SECOND
 CLOCK_MARGIN: Final = 2 * SECOND  # clocks of two workers differ by less
 MAX_HINT_DELAY: Final = 900 * SECOND  # SQS delays no longer
+TICK: Final = 60 * SECOND  # at most, from one tick to the next, where none is late
 CLAIM_WAIT: Final = 2 * SECOND  # a run ready this soon is waited for in process
 
 # How a run is stored

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from stepwell_engine.adapters.dynamodb.client import LONGEST_PAUSE, PATIENCE, DynamoDB
+from stepwell_engine.adapters.dynamodb.ticks import DynamoTicks
 from stepwell_engine.adapters.dynamodb.versions import DynamoVersions
+from stepwell_engine.adapters.process.system import SystemClock
 from stepwell_engine.core.values.jsonvalue import encode
 from stepwell_engine.errors import NewerFormat, Unavailable
 from stepwell_engine.limits import DAY, FORMAT, MAX_DEFINITION
@@ -162,3 +164,11 @@ def test_the_largest_definition_fits_and_takes_little(home: DynamoHome) -> None:
     published = home.versions.publish("shop", "order", document, True, NOW)
     assert home.versions.get("shop", "order", 1) == published
     assert max(map(item_size, home.items(CONTROL))) < 4096
+
+
+def test_the_last_tick_is_remembered(home: DynamoHome) -> None:
+    ticks = DynamoTicks(DynamoDB(client(), SystemClock()), CONTROL)
+    assert ticks.last() is None
+    ticks.record(NOW)
+    ticks.record(NOW + 60_000)
+    assert ticks.last() == NOW + 60_000

@@ -7,7 +7,7 @@ import pytest
 
 from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.status import Status
-from stepwell_engine.limits import CLOCK_MARGIN, RUN_FORMAT, SUSPECT_LOST_LEASES
+from stepwell_engine.limits import CLOCK_MARGIN, RUN_FORMAT, SUSPECT_LOST_LEASES, TICK
 from stepwell_engine.ports import Done, Refused, Runs, Written
 from tests.contract.heads import (
     COMMIT,
@@ -148,6 +148,22 @@ def test_extend_of_an_ended_run_is_refused(runs: Runs, status: Status) -> None:
 
 def test_extend_of_a_run_that_does_not_exist_is_refused(runs: Runs) -> None:
     assert runs.extend(RUN, TOKEN, UNTIL, UNTIL) == Refused(None)
+
+
+@pytest.mark.parametrize("expired", [False, True])
+@pytest.mark.parametrize(("overdue", "moves"), [(0, False), (TICK, False), (TICK + 1, True)])
+def test_a_claim_of_a_run_that_is_overdue_by_more_than_a_tick_moves_its_wake_at(
+    runs: Runs, expired: bool, overdue: int, moves: bool
+) -> None:
+    head = a_head(wake_at=NOW - overdue)
+    if expired:
+        ended = NOW - CLOCK_MARGIN - 1
+        head = replace(head, lease_token=OTHER, lease_expires_at=ended, claimed_at=ended)
+    put(runs, head)
+    claimed = claim(runs)
+    assert isinstance(claimed, Done)
+    assert claimed.head.wake_at == (NOW + 60_000 if moves else NOW - overdue)
+    assert claimed.head.lost_leases == expired
 
 
 # --- lanes ----------------------------------------------------------------------------------------

@@ -55,6 +55,8 @@ def test_the_executor_may(compute: Template) -> None:
 
 def test_the_tick_reads_what_is_due_sends_hints_and_invokes_itself(compute: Template) -> None:
     assert actions(compute, "ComputeTickRole") == LOG | {
+        "dynamodb:GetItem",
+        "dynamodb:PutItem",
         "dynamodb:Query",
         "lambda:InvokeFunction",
         "sqs:SendMessage",

@@ -10,7 +10,7 @@ import pytest
 from stepwell_engine.adapters.dynamodb.client import connect
 from stepwell_engine.adapters.process.counters import Counters
 from stepwell_engine.lambdas.tick import MARGIN, MOST_TURNS, send_due_hints
-from stepwell_engine.limits import HOUR, SECOND
+from stepwell_engine.limits import HOUR, LEASE, MINUTE, SECOND
 from stepwell_engine.service.worker import sweep as service
 from stepwell_engine.service.worker.sweep import Swept
 from stepwell_engine.wiring.aws import CAPABILITIES
@@ -66,7 +66,13 @@ def start(home: AwsHome, count: int) -> set[str]:
 
 def tick(home: Any, event: dict[str, Any], context: Context) -> dict[str, int]:
     return send_due_hints(
-        home.engine.sweep, home.flush, home.invoke_later, home.counters.add, event, context
+        home.engine.sweep,
+        home.ticks,
+        home.flush,
+        home.invoke_later,
+        home.counters.add,
+        event,
+        context,
     )
 
 
@@ -122,6 +128,41 @@ def test_a_tick_without_time_reads_a_page_and_has_another_go_on(
     assert len(api.invocations) == 2
 
 
+def test_a_tick_that_was_missed_passes_over_no_age(home: AwsHome, api: LambdaApi) -> None:
+    start(home, 1)
+    due = home.clock.at + LEASE
+    tick(home.home, {}, Context())
+    hinted_at = []
+    for minutes in (0, 1, 3, 4, 5, 7, 8, 11, 20):
+        home.clock.at = due + minutes * MINUTE
+        waiting(HINTS).clear()
+        tick(home.home, {}, Context())
+        hinted_at += [minutes for _ in waiting(HINTS)]
+    assert hinted_at == [0, 1, 3, 4, 8, 20]
+
+
+def test_a_tick_that_was_cut_short_is_as_none(home: AwsHome, api: LambdaApi) -> None:
+    start(home, RUNS)
+    home.clock.at += HOUR
+    tick(home.home, {"cursor": "0:0:0:", "turn": MOST_TURNS}, Context(MARGIN))
+    waiting(HINTS).clear()
+    tick(home.home, {}, Context())
+    assert len(hinted()) == RUNS
+    waiting(HINTS).clear()
+    tick(home.home, {}, Context())
+    assert hinted() == []
+
+
+def test_a_tick_that_goes_on_has_the_time_of_the_first(home: AwsHome, api: LambdaApi) -> None:
+    start(home, RUNS)
+    began = home.clock.at
+    tick(home.home, {}, Context(MARGIN))
+    home.clock.at += SECOND
+    tick(home.home, api.invocations[-1].event, Context())
+    assert len(hinted()) == RUNS
+    assert home.home.ticks.last() == began
+
+
 def test_a_tick_goes_on_so_many_times_and_no_more(home: AwsHome, api: LambdaApi) -> None:
     start(home, RUNS)
     tick(home.home, {"turn": MOST_TURNS - 1}, Context(MARGIN))
@@ -145,15 +186,18 @@ class SlowHome:
         self.clock = StoryClock()
         self.counters = Counters()
         self.engine = self
-        self.sweep = self
+        self.sweep = self.ticks = self
 
     def _call(self) -> None:
         self.clock.at += SECOND * connect(REGION).meta.config.read_timeout
 
-    def tick(self, cursor: str | None, budget: int) -> Swept:
+    def last(self) -> int:
+        return self.clock.at
+
+    def tick(self, cursor: str | None, budget: int, **_: Any) -> Swept:
         self.clock.at += budget
         self._call()
-        return Swept(hints=1, overdue=0, cursor="more")
+        return Swept(hints=1, overdue=0, cursor="more", began=0)
 
     def flush(self) -> None:
         self._call()

@@ -92,6 +92,7 @@ class AwsHome(Home):
         home = self.home
         send_due_hints(
             home.engine.sweep,
+            home.ticks,
             home.flush,
             home.invoke_later,
             home.counters.add,

@@ -99,6 +99,7 @@ class Checks:
         else:
             self.prompt(ledger.ready_since, "a claim")
         ledger.blame.claim(new.lease_token or "", lane)
+        self.hints.claimed(new)
         ledger.bring_back(before, new.lease_token or "")
         ledger.moved_at = ledger.settled_at = ledger.looked_at = now
         self._rests(ledger, new)

@@ -315,7 +315,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     store("release without wake_at", NoWakeAtOnRelease, 3),
     store("a consumed message stays", MessageStays, 6),
     store("a message leaves ready_at alone", MessageLeavesReadyAt, 3),
-    store("cancel drops the lease token", CancelDropsToken, 10),
+    store("cancel drops the lease token", CancelDropsToken, 4, 10),
     store("cancel drops wake_at", CancelDropsWakeAt, 3),
     store("cancel of a finished run", CancelOfTheFinished, 10),
     store("expired lease taken without margin", NoMargin, 4),

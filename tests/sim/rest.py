@@ -2,19 +2,22 @@
 
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.declared.program import DeclaredProgram
+from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.status import Status
-from stepwell_engine.limits import CLOCK_MARGIN, LEASE
+from stepwell_engine.limits import CLOCK_MARGIN, LEASE, MINUTE
 from stepwell_engine.ports import Clock, Runs
 from stepwell_engine.service.runs.run_reader import RunReader, journal_of
 from tests.sim.checks import Checks
 from tests.sim.ledger import Ledger, joined
-from tests.sim.scheduler import Violation
+from tests.sim.scheduler import SKEW, Violation
 
 _SLACK = 5_000  # calls under way, in ms
 
 
 def check_pace(checks: Checks, now: int, period: int) -> None:
     """Every run that is not over moved since it could: within a lease and a tick. Property 3.
+
+    If hints to a run that is overdue for long were lost, within the time to its next one.
 
     In a calm world: within PROMPT. A run that has ended notifies its parent as soon.
     """
@@ -27,11 +30,21 @@ def check_pace(checks: Checks, now: int, period: int) -> None:
         if not held and head.live:
             checks.prompt(since, f"a claim of {run_id}")
         since = max(since, ledger.moved_at, checks.last_fault)
-        if (head.live or held) and now - since > LEASE + period + _SLACK:
+        if (head.live or held) and now - since > _longest(head, since) + period + _SLACK:
             raise Violation(3, f"{run_id} has not moved for {now - since} ms")
         since = max(ledger.ended_at, checks.last_fault)
-        if head.notify_pending and now - since > LEASE + period + _SLACK:
+        if head.notify_pending and now - since > _longest(head, since) + period + _SLACK:
             raise Violation(3, f"{run_id} has not notified its parent for {now - since} ms")
+
+
+def _longest(head: Head, since: int) -> int:
+    """How long a run may stand still from a time on at which it was overdue.
+
+    A hint that was lost comes again after a minute, and after four if the run is so old, by the
+    clock of a tick.
+    """
+    age = since - (since if head.wake_at is None else head.wake_at)
+    return LEASE if age < 4 * MINUTE - 2 * SKEW else 4 * MINUTE
 
 
 def check_rest(checks: Checks, store: Runs, clock: Clock) -> None:

@@ -136,6 +136,7 @@ class Host:
     starts: Starts
     controls: Controls
     sweep: Sweep
+    process: WorkerProcess
 
 
 class World:
@@ -171,6 +172,7 @@ class World:
         self._silence = self._own.choice((0.0, 0.0, 0.5))  # how often the catalog does not answer
         self._hosts = self._build(engine)
         self._visits = 0
+        self._last_tick: int | None = None
 
     def _build(self, engine: Engine) -> list[Host]:
         runs = engine.runs(self._links)
@@ -197,7 +199,7 @@ class World:
             starts = engine.starts(runs, catalog, dispatcher, clock, ids)
             sweep = Sweep(runs, dispatcher, clock, self._period + _LATEST_TICK)
             control = Controls(runs, catalog, dispatcher, clock, ids)
-            hosts.append(Host(clock, advance, starts, control, sweep))
+            hosts.append(Host(clock, advance, starts, control, sweep, process))
         return hosts
 
     def run(self) -> None:
@@ -247,10 +249,14 @@ class World:
 
     def _sweep(self) -> None:
         """A tick that does not see everything in its time is continued by another."""
-        cursor = None
+        cursor = began = None
+        since = self._last_tick
         for _ in range(_MOST_TURNS):
-            cursor = self._any_host().sweep.tick(cursor, self._tick_budget).cursor
+            sweep = self._any_host().sweep
+            swept = sweep.tick(cursor, self._tick_budget, since=since, began=began)
+            cursor, began = swept.cursor, swept.began
             if cursor is None:
+                self._last_tick = began
                 return
 
     def _hint_arrives(self) -> None:
@@ -273,6 +279,8 @@ class World:
         def body() -> None:
             host, actor = self._any_host(), self.scheduler.caller()
             actor.host, actor.lane = host, lane
+            if host.process.refusals.waits(run_id, host.clock.now()):
+                self._links.fault()  # nobody follows this hint
             try:
                 host.advance.run(run_id, project, self._budget, hard=self._hard, lane=lane)
             finally:

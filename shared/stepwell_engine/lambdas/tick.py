@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from stepwell_engine.core.values import jsonvalue
+from stepwell_engine.ports import Ticks
 from stepwell_engine.service.worker.sweep import Sweep
 
 MARGIN: Final = 15_000  # ms for the page in hand, the last hints and the next invocation
@@ -12,6 +13,7 @@ MOST_TURNS: Final = 10  # then the tick of the next minute goes on, from another
 
 def send_due_hints(
     sweep: Sweep,
+    ticks: Ticks,
     flush: Callable[[], None],
     invoke_later: Callable[[str, bytes], bool],
     count: Callable[[str], None],
@@ -20,18 +22,26 @@ def send_due_hints(
 ) -> dict[str, int]:
     """Send hints while there is time; the metrics that are ages in ms: `Overdue`.
 
-    The event is `{}` from the scheduler, `{"cursor": text, "turn": n}` from a tick before.
+    The event is `{}` from the scheduler; from a tick before `{"cursor": text, "turn": n}`, with
+    the `since` and `began` of that tick.
     `flush` sends the hints of the sweep that wait for a full batch. `invoke_later` takes the ARN
     of a function and its event; it tells whether that will be invoked.
     """
     turn = event.get("turn", 1)
+    since = event.get("since") if "cursor" in event else ticks.last()
     budget = context.get_remaining_time_in_millis() - MARGIN
     try:
-        swept = sweep.tick(event.get("cursor"), max(0, budget))
+        swept = sweep.tick(
+            event.get("cursor"), max(0, budget), since=since, began=event.get("began")
+        )
     finally:
         flush()
-    if swept.cursor is not None:
-        following = jsonvalue.encode({"cursor": swept.cursor, "turn": turn + 1})
+    if swept.cursor is None:
+        ticks.record(swept.began)
+    else:
+        following = jsonvalue.encode(
+            {"cursor": swept.cursor, "turn": turn + 1, "since": since, "began": swept.began}
+        )
         if turn >= MOST_TURNS or not invoke_later(context.invoked_function_arn, following):
             count("TicksCutShort")
     return {"Overdue": swept.overdue}

@@ -23,6 +23,7 @@ from stepwell_engine.ports.runs import (
     Written,
 )
 from stepwell_engine.ports.secrets import Secrets
+from stepwell_engine.ports.ticks import Ticks
 from stepwell_engine.ports.versions import Published, Versions
 from stepwell_engine.ports.work import (
     Clock,
@@ -62,6 +63,7 @@ __all__ = [
     "StepRunner",
     "TaskGroup",
     "TaskGroups",
+    "Ticks",
     "Unchecked",
     "Versions",
     "Written",

@@ -116,6 +116,8 @@ class Runs(Protocol):
     ) -> Written:
         """Take the lease: token, end, claimed_at = now, `alone` in that lane.
 
+        And wake_at, to the end of the lease, of a run that was overdue by more than a TICK.
+
         Conditions: live; a format this version reads; ready_at <= now; no lease, or one that
         ended more than CLOCK_MARGIN before now: then `lost_leases` + 1, and `alone_losses` + 1 if
         its holder was alone. No suspect in the lane SHARED. The lane ALONE raises the format to 2.

@@ -12,6 +12,7 @@ from stepwell_engine.adapters.dynamodb.grants import DynamoGrants
 from stepwell_engine.adapters.dynamodb.projects import DynamoProjects
 from stepwell_engine.adapters.dynamodb.resources import DynamoResources
 from stepwell_engine.adapters.dynamodb.runs import DynamoRuns
+from stepwell_engine.adapters.dynamodb.ticks import DynamoTicks
 from stepwell_engine.adapters.dynamodb.versions import DynamoVersions
 from stepwell_engine.adapters.process.counters import CountedStepRunner, Counters
 from stepwell_engine.adapters.process.system import RandomIds, SystemClock
@@ -23,7 +24,7 @@ from stepwell_engine.adapters.secrets.kms import KmsSecrets
 from stepwell_engine.adapters.sqs.hints import SqsBatches, SqsDispatcher, SqsRedeliveries
 from stepwell_engine.adapters.sqs.queues import SqsQueues
 from stepwell_engine.core.declared.definition import Kind
-from stepwell_engine.ports import Clock, StepRunner
+from stepwell_engine.ports import Clock, StepRunner, Ticks
 from stepwell_engine.service.worker.sweep import Sweep
 from stepwell_engine.settings.aws import AwsSettings
 from stepwell_engine.wiring.engine import Engine, assemble
@@ -51,6 +52,7 @@ class AwsHome:
     flush: Callable[[], None]
     invoke_later: Callable[[str, bytes], bool]
     again: Callable[[str, int], None]
+    ticks: Ticks
     counters: Counters
     clock: Clock
     close: Callable[[], None]
@@ -87,6 +89,7 @@ def aws(
         flush=batches.flush,
         invoke_later=partial(invoke_later, clients),
         again=SqsRedeliveries(clients, settings.hints_queue_url, counters).again,
+        ticks=DynamoTicks(database, settings.control_table),
         counters=counters,
         clock=clock,
         close=outside.close,

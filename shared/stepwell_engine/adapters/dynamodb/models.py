@@ -363,6 +363,12 @@ class ResourceItem(ControlItem):
     created_at = IntegerAttribute(attr_name="c")
 
 
+class TickItem(ControlItem):
+    """When the last tick began that saw all that was due."""
+
+    began = IntegerAttribute(attr_name="c")
+
+
 TABLES: Final[tuple[type[Model], ...]] = (HeadItem, ControlItem)
 
 

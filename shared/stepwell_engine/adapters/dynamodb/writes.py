@@ -16,7 +16,13 @@ from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.status import LIVE, Status
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, RunId
 from stepwell_engine.errors import Unavailable
-from stepwell_engine.limits import BASE_RUN_FORMAT, CLOCK_MARGIN, RUN_FORMAT, SUSPECT_LOST_LEASES
+from stepwell_engine.limits import (
+    BASE_RUN_FORMAT,
+    CLOCK_MARGIN,
+    RUN_FORMAT,
+    SUSPECT_LOST_LEASES,
+    TICK,
+)
 from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Done, Refused, Written
 
 Values = dict[str, Any]
@@ -97,6 +103,19 @@ class _Form:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
+_OVERDUE: Final = f"{_WAKE_AT} < :late"
+_IN_TIME: Final = f"(attribute_not_exists({_WAKE_AT}) OR {_WAKE_AT} >= :late)"
+# By whether somebody holds the run, and whether it is overdue by more than a tick.
+_CLAIMS: Final = {
+    (False, False): _Form(_CLAIM, f"{_IS_READY} AND {_FREE} AND {_IN_TIME}"),
+    (False, True): _Form(
+        f"{_CLAIM}, {_WAKE_AT} = :until", f"{_IS_READY} AND {_FREE} AND {_OVERDUE}"
+    ),
+    (True, False): _Form(_CLAIM_LOST, f"{_IS_READY} AND {_LEASE_IS_OVER} AND {_IN_TIME}"),
+    (True, True): _Form(
+        f"{_CLAIM_LOST}, {_WAKE_AT} = :until", f"{_IS_READY} AND {_LEASE_IS_OVER} AND {_OVERDUE}"
+    ),
+}
 _CANCELS: Final = {
     "child": _Form(
         f"{_CANCEL}, {_NOTIFY_PENDING} = :yes, {_WAKE_AT} = :now ADD {_REVISION} :one",
@@ -156,17 +175,21 @@ class HeadWrites:
             ":token": {"S": lease_token},
             ":until": number(lease_expires_at),
             ":now": number(now),
+            ":late": number(now - TICK),
         }
         alone, shared = lane is Lane.ALONE, lane is Lane.SHARED
         one = {":one": number(1)}
         values |= {":suspect": number(SUSPECT_LOST_LEASES)} if shared else one if alone else {}
-        may = f"{_IS_READY} AND {_IS_NO_SUSPECT}" if shared else _IS_READY
-        free, over = f"{may} AND {_FREE}", f"{may} AND {_LEASE_IS_OVER}"
         more = {**one, ":over": number(now - CLOCK_MARGIN), ":zero": number(0)}
-        # Two forms, as in `_fitting`, but a refusal may also mean that our own claim, of which the
+        # Forms, as in `_fitting`, but a refusal may also mean that our own claim, of which the
         # answer was lost, had succeeded: then the stored token is ours.
+        held = overdue = False
         for _ in range(TURNS):
-            written = self._update(run_id, f"{_CLAIM}{_IN_LANE[alone]}", free, values)
+            form = _CLAIMS[held, overdue]
+            condition = f"{form.condition} AND {_IS_NO_SUSPECT}" if shared else form.condition
+            given = {**values, **more} if held else values
+            update = f"{form.update}{_IN_LANE[alone]}"
+            written = self._update(run_id, update, condition, given)
             head = written.head
             if isinstance(written, Done) or head is None:
                 return written
@@ -174,16 +197,16 @@ class HeadWrites:
                 return Done(head)
             if shared and head.suspect:
                 return written
-            if head.lease_token is not None:
-                is_over = head.lease_expires_at + CLOCK_MARGIN < now
-                if not (is_over and head.live and head.ready_at <= now):
-                    return written
-                update = f"{_CLAIM_LOST}{_IN_LANE[alone]}"
-                written = self._update(run_id, update, over, {**values, **more})
-                if isinstance(written, Done):
-                    return written
-            elif not head.live or head.ready_at > now:
+            if not head.live or head.ready_at > now:
                 return written
+            fits = (
+                head.lease_token is not None,
+                head.wake_at is not None and head.wake_at < now - TICK,
+            )
+            is_over = head.lease_expires_at + CLOCK_MARGIN < now
+            if fits == (held, overdue) or (head.lease_token is not None and not is_over):
+                return written
+            held, overdue = fits
         raise _restless(run_id)
 
     def extend(

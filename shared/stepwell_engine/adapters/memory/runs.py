@@ -10,7 +10,7 @@ from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
-from stepwell_engine.limits import CLOCK_MARGIN, RUN_FORMAT
+from stepwell_engine.limits import CLOCK_MARGIN, RUN_FORMAT, TICK
 from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Done, Due, Refused, Written
 
 
@@ -80,8 +80,10 @@ class MemoryRuns(MemoryInboxes):
         lane: Lane,
     ) -> Head:
         taken_over, alone = head.lease_token is not None, lane is Lane.ALONE
+        overdue = head.wake_at is not None and head.wake_at + TICK < now
         return replace(
             head,
+            wake_at=lease_expires_at if overdue else head.wake_at,
             lease_token=lease_token,
             lease_expires_at=lease_expires_at,
             claimed_at=now,

@@ -31,6 +31,7 @@ from stepwell_engine.limits import (
     CLOCK_MARGIN,
     RUN_FORMAT,
     SUSPECT_LOST_LEASES,
+    TICK,
 )
 from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Delivered, Done, Due, Refused, Written
 
@@ -46,7 +47,7 @@ _PUT_KEY: Final = "INSERT OR REPLACE INTO keys (project, workflow, key, run_id) 
 _CLAIM: Final = f"""
     UPDATE heads SET token = ?, until = ?, claimed_at = ?, lost = lost + (token IS NOT NULL),
         alone_losses = alone_losses + (token IS NOT NULL AND alone), alone = ?,
-        format = max(format, ?)
+        format = max(format, ?), wake_at = iif(wake_at + {TICK} < ?, ?, wake_at)
     WHERE run_id = ? AND {IS_LIVE} AND {READABLE} AND ready_at <= ?
       AND (token IS NULL OR token <> ? AND until + {CLOCK_MARGIN} < ?)
       AND lost < coalesce(?, lost + 1)
@@ -167,7 +168,8 @@ class SqliteRuns:
         lost = SUSPECT_LOST_LEASES if lane is Lane.SHARED else None
         raised = RUN_FORMAT if alone else BASE_RUN_FORMAT
         lease = (lease_token, lease_expires_at, now)
-        values = (*lease, alone, raised, run_id, now, lease_token, now, lost)
+        wake = (now, lease_expires_at)
+        values = (*lease, alone, raised, *wake, run_id, now, lease_token, now, lost)
 
         def operation(connection: sqlite3.Connection) -> Written:
             written = update(connection, _CLAIM, values, run_id)
