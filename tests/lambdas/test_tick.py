@@ -9,6 +9,7 @@ import pytest
 
 from stepwell_engine.adapters.dynamodb.client import connect
 from stepwell_engine.adapters.process.counters import Counters
+from stepwell_engine.errors import Unavailable
 from stepwell_engine.lambdas.tick import MARGIN, MOST_TURNS, send_due_hints
 from stepwell_engine.limits import HOUR, LEASE, MINUTE, SECOND
 from stepwell_engine.service.worker import sweep as service
@@ -151,6 +152,21 @@ def test_a_tick_that_was_cut_short_is_as_none(home: AwsHome, api: LambdaApi) -> 
     waiting(HINTS).clear()
     tick(home.home, {}, Context())
     assert hinted() == []
+
+
+def test_a_tick_hints_everything_where_nobody_knows_the_last_one(
+    home: AwsHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(*_: object) -> None:
+        raise Unavailable("no answer")
+
+    start(home, 1)
+    home.clock.at += HOUR
+    for name in ("last", "record"):
+        monkeypatch.setattr(home.home.ticks, name, silent)
+    for hints in (1, 2):
+        tick(home.home, {}, Context())
+        assert len(hinted()) == hints
 
 
 def test_a_tick_that_goes_on_has_the_time_of_the_first(home: AwsHome, api: LambdaApi) -> None:

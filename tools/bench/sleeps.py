@@ -68,13 +68,14 @@ def sleeps() -> dict[str, Any]:
     program = OneProgram(DeclaredProgram(Definition(PROJECT, WORKFLOW, 1, tuple(steps))))
     advance = Advance(runs, program, {}, OneByOne(), hints, clock, ids)
     sweep = Sweep(runs, hints, clock, LOOK_AHEAD)
+    since: int | None = None
     began, next_tick = clock.now(), clock.now() + TICK_LATER
     head = Starts(runs, program, hints, clock, ids).start(PROJECT, WORKFLOW, b"{}").head
     while head.live:
         hinted = hints.next_at()
         if hinted is None or next_tick <= hinted:
             clock.at, next_tick = next_tick, next_tick + MINUTE
-            sweep.tick()
+            since = sweep.tick(since=since).began
         elif hint := hints.pop_due(hinted):
             clock.at = hint.at
             advance.run(head.run_id, PROJECT, MINUTE)
