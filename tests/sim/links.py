@@ -128,13 +128,13 @@ class Links:
         fate = self.faults.fate(name, kind)
         scheduler.pause(self.latency())
         if name not in NOT_THE_STORES and scheduler.current is not None:
-            scheduler.current.refused = False
+            scheduler.current.refused = 0
         if name not in NOT_THE_STORES and self.outages.refuse(name, scheduler.now):
             scheduler.note(name, run_id, "is refused")
             self.fault()
             self.checks.last_refusal = scheduler.now
             if scheduler.current is not None:
-                scheduler.current.refused = True
+                scheduler.current.refused = scheduler.now
             raise Unavailable("the store refuses", "an outage")
         if fate is None:
             result = apply()

@@ -96,7 +96,7 @@ class Actor:
         self.host: object = None  # of a worker, while it is at its run
         self.lane = Lane.HOST
         self.isolated = False  # runs an attempt in a child process
-        self.refused = False  # its latest call of the store was refused
+        self.refused = 0  # when its latest call of the store was refused
         self.forked = False  # a task of a group
         self.turn = 0  # the number of the plan that wakes it; others are out of date
         self.process = process
