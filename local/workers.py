@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final, assert_never
 
 from stepwell_engine.core.values.subject import Subject, SubjectKind
-from stepwell_engine.errors import StoreError, Unavailable
+from stepwell_engine.errors import StoreError
 from stepwell_engine.wiring.embedded import Home
 
 BUDGET: Final = 5_000  # ms that one run may go on before others get their turn
@@ -59,7 +59,7 @@ class Workers:
             subject = hint.subject
             try:
                 self._look_at(subject)
-            except Unavailable as error:
+            except StoreError as error:
                 if self._stopping.is_set():
                     return  # closed under an abandoned step
                 log.warning("%s %s: %s; trying again", subject.kind, subject.id, error)

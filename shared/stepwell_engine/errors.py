@@ -86,9 +86,9 @@ class StoreError(StepwellError):
     `reason` says why in a few words for anybody who asks: without names of files or tables.
     """
 
-    def __init__(self, message: str, reason: str | None = None) -> None:
+    def __init__(self, message: str, reason: str = "it does not answer") -> None:
         super().__init__(message)
-        self.reason = reason or message
+        self.reason = reason
 
 
 class Unavailable(StoreError):

@@ -29,6 +29,7 @@ from stepwell_engine.service.runs.controls import Controls
 from stepwell_engine.service.runs.queries import Queries
 from stepwell_engine.service.runs.starts import Starts
 from stepwell_engine.service.worker.advance import Advance
+from stepwell_engine.service.worker.process import WorkerProcess
 from tests.api.events import event, text
 from tests.api.shapes import differences
 from tests.service.world import InlineTaskGroups, ManualClock
@@ -91,11 +92,12 @@ class Home:
         self.attempts: list[Attempt] = []
         secrets = MarkedSecrets()
         workflows = Workflows(self.versions, secrets, self.clock)
+        self.process = WorkerProcess()
         self.services = Services(
             workflows=workflows,
             starts=Starts(self.runs, workflows, self.hints, self.clock, ids),
             controls=Controls(self.runs, workflows, self.hints, self.clock, ids),
-            queries=Queries(self.runs, workflows, self.clock),
+            queries=Queries(self.runs, workflows, self.clock, self.process.refusals),
             resources=ResourceRegistry(
                 self.resources,
                 self.queues,
@@ -106,10 +108,18 @@ class Home:
             ),
             messages=QueueMessages(self.queues, self.clock),
             identity=Identity(self.projects, self.grants, self.clock, ids),
+            refusals=self.process.refusals,
         )
         runners: dict[str, StepRunner] = dict.fromkeys(Kind, self)
         self.advance = Advance(
-            self.runs, workflows, runners, InlineTaskGroups(), self.hints, self.clock, ids
+            self.runs,
+            workflows,
+            runners,
+            InlineTaskGroups(),
+            self.hints,
+            self.clock,
+            ids,
+            self.process,
         )
         identity = self.services.identity
         identity.create_project("org", "demo")

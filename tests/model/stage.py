@@ -24,6 +24,7 @@ from stepwell_engine.service.runs.controls import Controls
 from stepwell_engine.service.runs.queries import Queries
 from stepwell_engine.service.runs.run_reader import journal_of
 from stepwell_engine.service.runs.starts import Starts
+from stepwell_engine.service.runs.store_refusals import StoreRefusals
 from stepwell_engine.service.worker.advance import Advance
 from tests.model.story import Bounds, Event, History, Path, Row, Scenario
 from tests.model.timeline import ATTEMPT, EPOCH, WORKER, Order, TaskGroups, Timeline
@@ -69,7 +70,7 @@ class Stage:
         self._advance = Advance(self.runs, workflows, runners, task_groups, self, self.time, self)
         self._starts = Starts(self.runs, workflows, self, self.time, self)
         self._controls = Controls(self.runs, workflows, self, self.time, self)
-        self._queries = Queries(self.runs, workflows, self.time)
+        self._queries = Queries(self.runs, workflows, self.time, StoreRefusals())
 
     def play(self) -> dict[Path, History]:
         """What a reader sees of every run in the end."""

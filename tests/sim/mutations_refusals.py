@@ -31,7 +31,7 @@ REFUSALS: tuple[Mutation, ...] = (
     ),
     patch(
         "a process claims what it holds",
-        "stepwell_engine.service.worker.store_refusals.StoreRefusals.waits",
+        "stepwell_engine.service.runs.store_refusals.StoreRefusals.in_hand",
         lambda *_: False,
         4,
         5,

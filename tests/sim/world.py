@@ -279,7 +279,7 @@ class World:
         def body() -> None:
             host, actor = self._any_host(), self.scheduler.caller()
             actor.host, actor.lane = host, lane
-            if host.process.refusals.waits(run_id, host.clock.now()):
+            if host.process.refusals.in_hand(run_id, host.clock.now()):
                 self._links.fault()  # nobody follows this hint
             try:
                 host.advance.run(run_id, project, self._budget, hard=self._hard, lane=lane)

@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from stepwell_engine.api.replies import PROBLEM_JSON, Reply
 from stepwell_engine.core.values.excerpt import excerpt
-from stepwell_engine.errors import PROBLEM_STATUS, NewerFormat, Problem, Unavailable
+from stepwell_engine.errors import PROBLEM_STATUS, NewerFormat, Problem, StoreError, Unstorable
 
 log = logging.getLogger(__name__)
 
@@ -45,13 +45,13 @@ def reply_to_error(error: Exception, request_id: str) -> Reply:
     match error:
         case Problem():
             return reply(error)
-        case Unavailable():
-            log.warning("request %s: the store did not answer: %s", request_id, error)
-            text = "the store did not answer, so the request may or may not have had its effect"
-            return reply(Problem("unavailable", f"{text}: try again"))
         case NewerFormat():
             log.error("request %s: %s", request_id, error)
             return reply(Problem("unavailable", str(error)))
+        case StoreError() if not isinstance(error, Unstorable):
+            log.warning("request %s: the store refuses: %s", request_id, error)
+            text = f"the store refuses: {error.reason}. The request may or may not have had its "
+            return reply(Problem("unavailable", f"{text}effect: try again"))
         case _:
             log.error("request %s failed", request_id, exc_info=error)
             text = "the request failed for a reason that was not foreseen; it has been logged"

@@ -9,11 +9,12 @@ from stepwell_engine.service.projects.resources import ResourceRegistry
 from stepwell_engine.service.runs.controls import Controls
 from stepwell_engine.service.runs.queries import Queries
 from stepwell_engine.service.runs.starts import Starts
+from stepwell_engine.service.runs.store_refusals import StoreRefusals
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The use cases behind the routes."""
+    """The use cases behind the routes; what the store refuses to the workers beside them."""
 
     workflows: Workflows
     starts: Starts
@@ -22,3 +23,4 @@ class Services:
     resources: ResourceRegistry
     messages: QueueMessages
     identity: Identity
+    refusals: StoreRefusals

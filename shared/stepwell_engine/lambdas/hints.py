@@ -9,7 +9,7 @@ from aws_lambda_powertools.logging.formatter import clear_context_keys, set_cont
 from stepwell_engine.core.values import subject as subjects
 from stepwell_engine.core.values.subject import Subject, SubjectKind
 from stepwell_engine.core.values.units import Ms
-from stepwell_engine.errors import Unavailable
+from stepwell_engine.errors import StoreError
 from stepwell_engine.service.worker.advance import Advance
 
 log = logging.getLogger(__name__)
@@ -18,10 +18,10 @@ log = logging.getLogger(__name__)
 def advance(engine: Advance, body: str, budget: Ms, count: Callable[[str], None]) -> None:
     """Look at what a message names, within `budget` ms: advance a run.
 
-    Unavailable if the store does not answer: the message is worth delivering again. What is no
-    hint, and a run on which the engine has a defect, are logged, counted (`HintsRefused`,
-    `RunsFailed`) and done with: the tick finds every live run again, so a message is no loss, but
-    one that fails each time would be delivered for days.
+    StoreError if the store does not answer or refuses: the message is worth delivering again.
+    What is no hint, and a run on which the engine has a defect, are logged, counted
+    (`HintsRefused`, `RunsFailed`) and done with: the tick finds every live run again, so a message
+    is no loss, but one that fails each time would be delivered for days.
     """
     try:
         subject = subjects.decode(body)
@@ -42,7 +42,7 @@ def _advance_run(engine: Advance, run: Subject, budget: Ms, count: Callable[[str
     set_context_keys(**ids)
     try:
         engine.run(run.id, run.project, budget, hard=True)
-    except Unavailable as error:
+    except StoreError as error:
         count("StoreUnavailable")
         log.warning("run %s: %s; the hint will come again", run.id, error)
         raise

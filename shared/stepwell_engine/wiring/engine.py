@@ -46,13 +46,15 @@ def assemble(
     `isolation` is where attempts of suspects run, in a home that has no lane for them.
     """
     workflows = Workflows(stores.versions, stores.secrets, clock)
+    process = WorkerProcess(isolation=isolation)
 
     def make_services() -> "Services":
         from stepwell_engine.wiring.services import services  # noqa: PLC0415
 
-        return services(stores, workflows, dispatcher, clock, ids, capabilities, slots)
+        return services(
+            stores, workflows, dispatcher, clock, ids, capabilities, process.refusals, slots
+        )
 
-    process = WorkerProcess(isolation=isolation)
     return Engine(
         Advance(
             stores.runs, workflows, runners, ThreadTaskGroups(), dispatcher, clock, ids, process

@@ -9,6 +9,7 @@ from stepwell_engine.service.projects.resources import ResourceRegistry
 from stepwell_engine.service.runs.controls import Controls
 from stepwell_engine.service.runs.queries import Queries
 from stepwell_engine.service.runs.starts import Starts
+from stepwell_engine.service.runs.store_refusals import StoreRefusals
 from stepwell_engine.wiring.stores import Capabilities, Stores
 
 
@@ -19,6 +20,7 @@ def services(
     clock: Clock,
     ids: Ids,
     capabilities: Capabilities,
+    refusals: StoreRefusals,
     slots: LongPollSlots | None,
 ) -> Services:
     """The use cases over a home's adapters. `slots`: None lets every request wait."""
@@ -26,7 +28,7 @@ def services(
         workflows=workflows,
         starts=Starts(stores.runs, workflows, dispatcher, clock, ids),
         controls=Controls(stores.runs, workflows, dispatcher, clock, ids),
-        queries=Queries(stores.runs, workflows, clock, slots),
+        queries=Queries(stores.runs, workflows, clock, refusals, slots),
         resources=ResourceRegistry(
             stores.resources,
             stores.queues,
@@ -37,4 +39,5 @@ def services(
         ),
         messages=QueueMessages(stores.queues, clock),
         identity=Identity(stores.projects, stores.grants, clock, ids),
+        refusals=refusals,
     )

@@ -30,6 +30,7 @@ _CANNOT_OPEN: Final = frozenset(
 _REFUSED: Final = frozenset(
     {"AccessDeniedException", "DisabledException", "KMSInvalidStateException"}
 )
+_REFUSAL: Final = "KMS refuses the key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class KmsSecrets:
             refusal = self._refusals.get(key)
             if refusal is not None:
                 if now < refusal.until:
-                    raise StoreError(refusal.text)
+                    raise StoreError(refusal.text, _REFUSAL)
                 # Who asks again does so for all: the others hear the same meanwhile.
                 self._refusals[key] = replace(refusal, until=now + refusal.pause)
         try:
@@ -125,7 +126,9 @@ class KmsSecrets:
                     "or with another key"
                 ) from error
             text = f"KMS did not {operation}: {message_of(error)}"
-            raise (StoreError(text) if code in _REFUSED else Unavailable(text)) from error
+            if code in _REFUSED:
+                raise StoreError(text, _REFUSAL) from error
+            raise Unavailable(text, "KMS does not answer") from error
 
 
 def _keep(kept: OrderedDict[tuple[str, str], T], key: tuple[str, str], value: T) -> None:

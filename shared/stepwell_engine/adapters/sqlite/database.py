@@ -265,7 +265,8 @@ class Database:
             raise self._unreadable("it begins otherwise")
 
     def _unreadable(self, reason: object) -> StoreError:
-        return StoreError(f"{self._path} is not a readable SQLite database ({reason}): {RESTORE}")
+        text = f"{self._path} is not a readable SQLite database ({reason}): {RESTORE}"
+        return StoreError(text, "the file is damaged")
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Create the tables in a new file; check an existing one, and upgrade an older one."""
@@ -307,9 +308,10 @@ class Database:
             return self._unreadable(error)
         if isinstance(error, sqlite3.OperationalError):
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            return Unavailable(f"{self._path}: {error}", _REASONS.get(code, str(error)))
+            reason = _REASONS.get(code, f"SQLite answers {error.sqlite_errorname}")
+            return Unavailable(f"{self._path}: {error}", reason)
         if isinstance(error, sqlite3.DataError):
-            return Unstorable(f"{self._path}: {error}", str(error))
+            return Unstorable(f"{self._path}: {error}")
         return error
 
 

@@ -211,4 +211,6 @@ def _translated(error: Exception, url: str) -> Exception:
         )
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", _SERVER_ERROR)
     throttled = "Throttl" in code or "OverLimit" in code
-    return Unavailable(text) if status >= _SERVER_ERROR or throttled else StoreError(text)
+    if status >= _SERVER_ERROR or throttled:
+        return Unavailable(text, "SQS does not answer")
+    return StoreError(text, "SQS refuses")

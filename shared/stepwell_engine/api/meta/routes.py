@@ -11,6 +11,13 @@ ROUTES: Final = Routes("meta", "/v1")
 
 
 @ROUTES.add("GET", "/health", None, {200: views.HealthView})
-def get_health(services: Services) -> Reply:  # noqa: ARG001  endpoints have one form
-    """Tell that the API answers."""
-    return Reply(200, {"status": "ok"})
+def get_health(services: Services) -> Reply:
+    """Tell that the API answers, and whether the store takes what workers beside it write.
+
+    200 in either case: whoever ended a process that waits for its store would lose the outcomes
+    that it has in hand.
+    """
+    reason = services.refusals.latest()
+    if reason is None:
+        return Reply(200, {"status": "ok"})
+    return Reply(200, {"status": "degraded", "reason": reason})

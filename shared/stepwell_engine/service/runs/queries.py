@@ -26,6 +26,7 @@ from stepwell_engine.service.paging import (
 from stepwell_engine.service.projects.definitions import Workflows
 from stepwell_engine.service.retry_unavailable import retry_unavailable
 from stepwell_engine.service.runs.run_reader import RunReader, journal_of
+from stepwell_engine.service.runs.store_refusals import StoreRefusals
 
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 _FIRST_PAUSE: Final = 5  # ms between two looks at a run that is waited for
@@ -92,12 +93,18 @@ class Queries:
     """Answers about runs. A run of another project or workflow is Problem `not_found`."""
 
     def __init__(
-        self, runs: Runs, workflows: Workflows, clock: Clock, slots: LongPollSlots | None = None
+        self,
+        runs: Runs,
+        workflows: Workflows,
+        clock: Clock,
+        refusals: StoreRefusals,
+        slots: LongPollSlots | None = None,
     ) -> None:
-        """`slots`: None lets everybody wait."""
+        """`refusals` are those to the workers of this process. `slots`: None lets all wait."""
         self._runs = runs
         self._workflows = workflows
         self._clock = clock
+        self._refusals = refusals
         self._slots = slots
 
     def list(
@@ -159,7 +166,7 @@ class Queries:
             output=read.reader.run_output(head, read.program, read.records),
             compensation=read.view.compensation(),
             started_at=min(started, default=None),
-            reason=read.view.reason(),
+            reason=self._refusals.of(run_id) or read.view.reason(),
             steps=steps,
             steps_cursor=steps_cursor,
         )

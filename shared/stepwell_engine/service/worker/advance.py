@@ -16,7 +16,7 @@ from stepwell_engine.core.run.program import Program
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.core.values.units import LeaseToken, Ms, ProjectRef, RunId
-from stepwell_engine.errors import NewerFormat, Problem, StoreError, Unavailable
+from stepwell_engine.errors import NewerFormat, Problem, StoreError
 from stepwell_engine.ports import (
     Clock,
     Dispatcher,
@@ -85,7 +85,7 @@ class Advance:
         A run that has lost its worker again and again may be what ends the process, and with it the
         workers of all others. Each of its attempts runs alone, so that nobody else is blamed: here
         in the lane ALONE, elsewhere from the lane SHARED, in a child process in the lane HOST.
-        Raises Unavailable when the store does not answer; the hint is then worth repeating.
+        Raises StoreError when the store does not answer or refuses: the hint is worth repeating.
         """
         time = TimeBudget(self._clock.now() + budget, hard, lane)
         head = self._claim(run_id, project, lane)
@@ -163,7 +163,8 @@ class Advance:
 
     def _claim(self, run_id: RunId, project: ProjectRef, lane: Lane) -> Head | None:
         """The head with the lease taken, or None if there is nothing to do now."""
-        if self._process.refusals.waits(run_id, self._clock.now()):
+        refusals = self._process.refusals
+        if refusals.in_hand(run_id, self._clock.now()):
             return None  # a worker of this process waits for the store, its lease over or not
         unanswered = self._process.unanswered
         token = unanswered.pop(run_id, None) or self._ids.token()
@@ -172,12 +173,14 @@ class Advance:
             claim = partial(self._runs.claim, run_id, token, now, now + limits.LEASE, lane)
             try:
                 written = retry_unavailable(self._clock, claim)
-            except Unavailable:
-                unanswered[run_id] = token  # it may have succeeded
-                raise
             except NewerFormat as error:
                 log.warning("run %s: %s", run_id, error)
                 return None
+            except StoreError as error:
+                unanswered[run_id] = token  # it may have succeeded
+                refusals.unclaimed(run_id, error.reason)
+                raise
+            refusals.claimed(run_id)
             if isinstance(written, Done):
                 return written.head
             head = written.head

@@ -1,14 +1,20 @@
 """What the holder of a lease writes: a decision as one commit."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
+from stepwell_engine.core.run.attempt import Failed, Outcome, Succeeded, UncommittedOutcome
 from stepwell_engine.core.run.decision import Decision, Finish, Park
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.journal_codec import Packed
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.units import EpochMs
+from stepwell_engine.errors import Unstorable
 from stepwell_engine.ports import UNCHECKED, Commit
+
+_CANNOT: Final = "the outcome cannot be stored: "
 
 
 def commit_of(
@@ -93,3 +99,33 @@ def release_of(head: Head, later: EpochMs) -> Commit:
         ready_at=later,
         wake_at=later,
     )
+
+
+def without_largest(
+    uncommitted: Sequence[UncommittedOutcome], error: Unstorable
+) -> list[UncommittedOutcome]:
+    """Outcomes that can never be stored together, the largest one failed with the reason.
+
+    Nobody knows which of them is too large; what stands beside it must not fail with it. Raises
+    RuntimeError if all have failed so, and cannot be stored even then.
+    """
+    sizes = [_size(one.outcome) for one in uncommitted]
+    if max(sizes, default=-1) < 0:
+        raise RuntimeError(f"not even a failure can be stored: {error}") from error
+    largest = sizes.index(max(sizes))
+    failed = Failed(f"{_CANNOT}{error}", "output_too_large", retryable=False)
+    return [
+        replace(one, outcome=failed) if place == largest else one
+        for place, one in enumerate(uncommitted)
+    ]
+
+
+def _size(outcome: Outcome) -> int:
+    """Of what an outcome brings; below 0 if it says already that nothing can be stored."""
+    match outcome:
+        case Succeeded(output):
+            return len(output or b"")
+        case Failed(message):
+            return -1 if message.startswith(_CANNOT) else 0
+        case _:
+            return 0

@@ -14,7 +14,6 @@ from stepwell_engine import limits
 from stepwell_engine.core.run.attempt import (
     Attempt,
     Deferred,
-    Failed,
     UncommittedOutcome,
     deadline_of,
 )
@@ -44,7 +43,7 @@ from stepwell_engine.ports import (
     TaskGroup,
 )
 from stepwell_engine.service.runs.run_reader import codec_of
-from stepwell_engine.service.worker.commits import cancelled_commit_of, commit_of
+from stepwell_engine.service.worker.commits import cancelled_commit_of, commit_of, without_largest
 from stepwell_engine.service.worker.overflow import read_more
 from stepwell_engine.service.worker.persistence import Persistence
 from stepwell_engine.service.worker.time_budget import TimeBudget
@@ -95,7 +94,6 @@ class LeasedRun:
         self._overflow = NOTHING_READ  # what was read of the inbox's; it never changes
         self._waited = False  # for attempts in flight, since the head was last seen
         self._started: RunId | None = None  # a child that is not known to be waited for
-        self._failed_to_store = False
         self._isolated = isolated
 
     @property
@@ -355,13 +353,8 @@ class LeasedRun:
         return self._codec.decode(head.journal)
 
     def _unstorable(self, error: Unstorable) -> bool:
-        """Fail the attempts whose outcomes cannot be stored, once, with the true reason."""
-        if self._failed_to_store or not self._uncommitted:
-            raise error
-        self._failed_to_store = True
-        text = f"the outcome cannot be stored: {error}"
-        failed = Failed(text, "output_too_large", retryable=False)
-        self._uncommitted = [replace(one, outcome=failed) for one in self._uncommitted]
+        """Fail the attempt whose outcome cannot be stored, with the true reason."""
+        self._uncommitted = without_largest(self._uncommitted, error)
         self._journal = self._settled(self._committed)
         return True
 

@@ -8,7 +8,7 @@ from stepwell_engine import limits
 from stepwell_engine.core.values.units import EpochMs, Ms, RunId
 from stepwell_engine.errors import NewerFormat, StoreError, Unavailable, Unstorable
 from stepwell_engine.ports import Clock
-from stepwell_engine.service.worker.store_refusals import StoreRefusals
+from stepwell_engine.service.runs.store_refusals import StoreRefusals
 
 T = TypeVar("T")
 

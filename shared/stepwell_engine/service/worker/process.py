@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from stepwell_engine.core.values.units import LeaseToken, RunId
 from stepwell_engine.ports import Isolation
-from stepwell_engine.service.worker.store_refusals import StoreRefusals
+from stepwell_engine.service.runs.store_refusals import StoreRefusals
 
 
 @dataclass(frozen=True, slots=True)
