@@ -7,7 +7,14 @@ from typing import Final
 
 from local.credentials import Credentials
 from local.host import CannotStart, Signals, up
-from stepwell_engine.settings.embedded import BadSetting, Settings, read, unknown, variable_of
+from stepwell_engine.settings.embedded import (
+    LOG_FORMAT,
+    BadSetting,
+    Settings,
+    read,
+    unknown,
+    variable_of,
+)
 
 CANNOT_START: Final = 2
 
@@ -20,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
         settings = read(given)
         logging.basicConfig(
             level=settings.log_level,
-            format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+            format=LOG_FORMAT,
             stream=sys.stderr,
         )
         for sentence in unknown():

@@ -89,6 +89,7 @@ def up(settings: Settings, signals: Signals, ready: Callable[[Credentials], None
             log.warning(
                 "runs with a step in flight, which starts anew with the next host: %d", left
             )
+            workers.abandon()
 
 
 def _serve(home: Home, sock: socket.socket, settings: Settings, files: int) -> "Server":

@@ -43,8 +43,7 @@ class Workers:
     def wait(self, seconds: float, at_once: Callable[[float], bool]) -> int:
         """After `halt`, wait at most `seconds` for the runs in progress; how many are left.
 
-        `at_once` waits so many seconds for a second signal, which ends the wait. Steps still in
-        flight are abandoned: the threads are daemons, and it is as if the host had been killed.
+        `at_once` waits so many seconds for a second signal, which ends the wait.
         """
         ends = time.monotonic() + seconds
         while (left := self._home.hints.taken) and time.monotonic() < ends:
@@ -52,6 +51,15 @@ class Workers:
                 break
         self._ticker.join(LOOK)
         return left
+
+    def abandon(self) -> None:
+        """Let go of the runs that are left: each starts its step in flight anew with the next host.
+
+        The threads are daemons, which end with the process.
+        """
+        kept = self._home.abandon()
+        if kept:
+            log.warning("runs that the store did not let go of: %d", kept)
 
     def _execute(self) -> None:
         hints = self._home.hints

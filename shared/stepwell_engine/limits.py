@@ -43,6 +43,9 @@ SUSPECT_LOST_LEASES: Final = 3  # without progress, from which on each attempt r
 HOSTS_LOST: Final = 5  # more, from which on an attempt that runs alone waits before its next try
 HOSTS_LOST_PAUSE: Final = 10 * SECOND  # doubled each time
 HOSTS_LOST_CAP: Final = 10 * MINUTE
+CHILD_START: Final = (
+    10 * SECOND
+)  # that the process of an attempt which runs alone may take to start
 SUSPECT_PAUSE: Final = 1 * SECOND
 MAX_RUN_ATTEMPTS: Final = 10_000
 

@@ -31,11 +31,23 @@ class Host:
     """`python -m local up` on a free port, in a data folder."""
 
     def __init__(
-        self, data: Path, *flags: str, log: Path | None = None, files: int | None = None
+        self,
+        data: Path,
+        *flags: str,
+        log: Path | None = None,
+        files: int | None = None,
+        before: str = "",
     ) -> None:
-        """`log`: where its stderr goes, beside the folder if None. `files`: it may open so many."""
+        """`log`: where its stderr goes, beside the folder if None. `files`: it may open so many.
+
+        `before` is a statement that the process runs before anything else.
+        """
         self._log = log or data.with_name(f"{data.name}.log")
-        command = [sys.executable, "-m", "local", "up", "--port", "0", "--data", str(data)]
+        program = ["-m", "local"]
+        if before:
+            code = f"import sys; {before}; from local.__main__ import main; sys.exit(main())"
+            program = ["-c", code]
+        command = [sys.executable, *program, "up", "--port", "0", "--data", str(data)]
         command += ["--functions", str(FUNCTIONS), *flags]
         if files is not None:
             command = ["sh", "-c", f'ulimit -n {files}; exec "$0" "$@"', *command]
@@ -99,9 +111,9 @@ class Host:
 
 
 @contextmanager
-def hosting(data: Path, *flags: str, files: int | None = None) -> Iterator[Host]:
+def hosting(data: Path, *flags: str, files: int | None = None, before: str = "") -> Iterator[Host]:
     """A host that is stopped at the end if it still runs."""
-    host = Host(data, *flags, files=files)
+    host = Host(data, *flags, files=files, before=before)
     try:
         yield host
     finally:

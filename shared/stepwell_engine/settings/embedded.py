@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 PREFIX: Final = "STEPWELL_"
+LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class BadSetting(ValueError):

@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +14,7 @@ from stepwell_engine.adapters.cached.projects import CachedProjects
 from stepwell_engine.adapters.cached.resources import CachedResources
 from stepwell_engine.adapters.cached.versions import CachedVersions
 from stepwell_engine.adapters.process.hints import ProcessDispatcher
+from stepwell_engine.adapters.process.isolation import ProcessIsolation
 from stepwell_engine.adapters.process.long_poll import BoundedLongPollSlots
 from stepwell_engine.adapters.process.system import RandomIds, SystemClock
 from stepwell_engine.adapters.runners.enqueue import EnqueueRunner
@@ -31,6 +32,7 @@ from stepwell_engine.errors import StoreError
 from stepwell_engine.ports import Clock, Secrets, StepRunner
 from stepwell_engine.settings.embedded import Settings, environment
 from stepwell_engine.wiring.engine import Engine, assemble
+from stepwell_engine.wiring.jobs import CHILD, Jobs
 from stepwell_engine.wiring.lazy import LazyStepRunner
 from stepwell_engine.wiring.outside import Outside
 from stepwell_engine.wiring.stores import Capabilities, Stores
@@ -44,6 +46,7 @@ CAPABILITIES: Final = Capabilities(
     # The tick comes every second; it looks further ahead, for one that comes late.
     look_ahead=5 * limits.SECOND,
 )
+ABANDONING: Final = 5 * limits.SECOND  # that letting go of what runs may take when the host ends
 CREDENTIALS: Final = "credentials.json"  # written by the host once the rest is there
 # On one machine a workflow may call what listens on that machine.
 LOOPBACK: Final = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
@@ -53,13 +56,15 @@ LOOPBACK: Final = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::
 class Home:
     """The embedded home. `recover` is for its host to call once, before anything runs.
 
-    After `stop_long_polls` no request waits for a run.
+    After `stop_long_polls` no request waits for a run. `abandon`, right before `close`, lets go of
+    the runs that are still in progress; of how many the store would not have it.
     """
 
     engine: Engine
     hints: ProcessDispatcher
     clock: Clock
     recover: Callable[[], int]
+    abandon: Callable[[], int]
     stop_long_polls: Callable[[], None]
     close: Callable[[], None]
 
@@ -79,13 +84,30 @@ def embedded(settings: Settings, clock: Clock | None = None) -> Home:
         check_key(database, secrets, key)
         runs = SqliteRuns(database)
         stores = stores_of(database, runs, secrets)
-        runners = _runners(settings, stores, clock, opened)
+        postgres = Postgres(settings.data / "postgres")
+        opened.callback(postgres.stop)
+        ends: list[Callable[[], None]] = []
+        runners = runners_of(settings, stores, clock, opened, postgres.dsn, ends)
+        jobs = Jobs(settings, stores.resources, postgres.dsn)
+        isolation = ProcessIsolation(CHILD, jobs.of, clock)
+        opened.callback(isolation.close)
+        ends.append(isolation.close)
         hints = ProcessDispatcher(clock)
         opened.callback(hints.close)
         slots = BoundedLongPollSlots(settings.request_threads // 2)
-        engine = assemble(stores, runners, hints, clock, RandomIds(clock), CAPABILITIES, slots)
+        ids = RandomIds(clock)
+        engine = assemble(stores, runners, hints, clock, ids, CAPABILITIES, slots, isolation)
         kept = opened.pop_all()
-    return Home(engine, hints, clock, lambda: runs.recover(clock.now()), slots.stop, kept.close)
+
+    def abandon() -> int:
+        return engine.advance.abandon(ends, ABANDONING)
+
+    recover = partial(_recover, runs, clock)
+    return Home(engine, hints, clock, recover, abandon, slots.stop, kept.close)
+
+
+def _recover(runs: SqliteRuns, clock: Clock) -> int:
+    return runs.recover(clock.now())
 
 
 def stores_of(database: Database, runs: SqliteRuns, secrets: Secrets) -> Stores:
@@ -114,25 +136,34 @@ def _database(folder: Path, key: Path) -> Database:
     return Database(file, create=not (folder / CREDENTIALS).exists())
 
 
-def _runners(
-    settings: Settings, stores: Stores, clock: Clock, opened: ExitStack
+def runners_of(
+    settings: Settings,
+    stores: Stores,
+    clock: Clock,
+    opened: ExitStack,
+    postgres: Callable[[str], str],
+    ends: list[Callable[[], None]],
 ) -> Mapping[str, StepRunner]:
-    postgres = _Postgres(settings.data / "postgres")
-    opened.callback(postgres.stop)
+    """The step runners. `postgres` tells the DSN of a project's database on the embedded server.
+
+    `ends` gets what ends the programs in flight.
+    """
     given = settings.dsn
-    dsn = postgres.dsn if given is None else lambda _: given
+    dsn = postgres if given is None else lambda _: given
     late = opened.enter_context(ExitStack())  # for what a later step opens
     outside = Outside(LOOPBACK, stores.secrets, clock)
     opened.callback(outside.close)
     return {
         Kind.ENQUEUE: EnqueueRunner(stores.resources, stores.queues, clock),
-        Kind.FUNCTION: LazyStepRunner(lambda: _functions(settings, stores, outside, clock, late)),
+        Kind.FUNCTION: LazyStepRunner(
+            lambda: _functions(settings, stores, outside, clock, late, ends)
+        ),
         Kind.SQL: LazyStepRunner(lambda: _sql(stores, dsn, clock, late)),
         Kind.WEBHOOK: outside,
     }
 
 
-class _Postgres:
+class Postgres:
     """The embedded PostgreSQL. Its client library loads with the first sql step, not before."""
 
     def __init__(self, folder: Path) -> None:
@@ -155,7 +186,12 @@ class _Postgres:
 
 
 def _functions(
-    settings: Settings, stores: Stores, outside: Outside, clock: Clock, opened: ExitStack
+    settings: Settings,
+    stores: Stores,
+    outside: Outside,
+    clock: Clock,
+    opened: ExitStack,
+    ends: list[Callable[[], None]],
 ) -> StepRunner:
     from stepwell_engine.adapters.runners.command import Commands  # noqa: PLC0415
     from stepwell_engine.adapters.runners.function import FunctionRunner  # noqa: PLC0415
@@ -165,6 +201,7 @@ def _functions(
     opened.callback(callables.close)
     commands = Commands(environment())
     opened.callback(commands.close)
+    ends.append(commands.end)
     calls = {"url": outside.call, "command": commands.call, "python": callables.call}
     return FunctionRunner(stores.resources, calls, clock)
 

@@ -1,6 +1,7 @@
 """Functions that the hosts under test call: each leaves a line in a file."""
 
 import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -33,3 +34,20 @@ def fork(_event: dict[str, Any]) -> dict[str, Any]:
 def fork_and_return(_event: dict[str, Any]) -> dict[str, Any]:
     """Return twice, once in a child."""
     return {"child": os.fork()}
+
+
+def note_and_kill(event: dict[str, Any]) -> None:
+    """Append the step's key, then end the process in which it runs."""
+    note(event)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def tell_process(event: dict[str, Any]) -> dict[str, Any]:
+    """Say where it runs, then wait until the file `gate` exists."""
+    score = Path("/proc/self/oom_score_adj")
+    told = f"{os.getpid()} {score.read_text().strip() if score.exists() else 'none'}\n"
+    with Path(event["payload"]["log"]).open("a") as file:
+        file.write(told)
+    while not Path(event["payload"]["gate"]).exists():
+        time.sleep(0.005)
+    return {"said": told}

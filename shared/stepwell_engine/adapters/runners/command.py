@@ -40,10 +40,16 @@ class Commands:
         """`environment`: that of the host, of which a program gets HOME, LANG and PATH."""
         self._environment = {name: environment[name] for name in _PASSED_ON if name in environment}
         self._watcher = CommandWatcher()
+        self._running: set[subprocess.Popen[bytes]] = set()
 
     def close(self) -> None:
         """Let go of what runs no command; those in flight end with this process."""
         self._watcher.close()
+
+    def end(self) -> None:
+        """Kill what runs: this process ends too, and a successor will run it again."""
+        for process in list(self._running):
+            kill_family(process.pid, running=process.poll() is None)
 
     def call(self, words: Sequence[str], attempt: Attempt, deadline: Deadline) -> Outcome:
         """Run once. At the end of its time, and of the program, its process group is killed; at
@@ -73,6 +79,8 @@ class Commands:
                 return Deferred(reason) if is_shortage(error) else Failed(reason)
             opened.enter_context(process)
             opened.callback(_kill, process)
+            self._running.add(process)
+            opened.callback(self._running.discard, process)
             reading.close()
             self._watcher.add(number, process.pid)
             talk = _Talk(process, stdin, selector, jsonvalue.encode(event_of(attempt)))

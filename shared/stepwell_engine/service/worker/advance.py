@@ -4,7 +4,7 @@ One worker at a time holds a run's lease; what it does with it is in `leased_run
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Final
@@ -107,6 +107,18 @@ class Advance:
             finally:
                 isolation.leave()
 
+    def abandon(self, end_attempts: Sequence[Callable[[], None]], within: Ms) -> int:
+        """Let go of the runs in progress, since this process ends without waiting for them.
+
+        Nobody counts as lost. First what can be ended of their attempts is: it must not run on
+        beside its successor. Returns of how many the store did not take it `within` so many ms.
+        """
+        self._process.abandoned = True
+        for end in end_attempts:
+            end()
+        ends = self._clock.now() + within
+        return sum(not run.abandon(ends) for run in list(self._process.held.values()))
+
     def _advance_leased(
         self, head: Head, token: LeaseToken, time: TimeBudget, isolated: bool = False
     ) -> None:
@@ -115,6 +127,7 @@ class Advance:
             with closing(self._task_groups.open()) as group:
                 run = self._prepare(head, token, time, group, isolated)
                 if run is not None:
+                    self._process.held[head.run_id] = run
                     run.go()
         except NewerFormat as error:  # of the version, or of the run's or its parent's journal
             log.warning("run %s: %s", head.run_id, error)  # a newer worker will take it
@@ -126,6 +139,9 @@ class Advance:
         except Exception:
             self._let_go(run, head, limits.LEASE, time)
             raise
+        finally:
+            if not self._process.abandoned:  # else it is let go of by who abandons it
+                self._process.held.pop(head.run_id, None)
 
     def _prepare(
         self, head: Head, token: LeaseToken, time: TimeBudget, group: TaskGroup, isolated: bool
@@ -166,6 +182,8 @@ class Advance:
         refusals = self._process.refusals
         if refusals.in_hand(run_id, self._clock.now()):
             return None  # a worker of this process waits for the store, its lease over or not
+        if self._process.abandoned:
+            return None
         unanswered = self._process.unanswered
         token = unanswered.pop(run_id, None) or self._ids.token()
         while True:

@@ -36,13 +36,11 @@ from stepwell_engine.core.run.program import Program
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.run.transitions import fail_run
 from stepwell_engine.core.values.subject import about_run
-from stepwell_engine.core.values.units import RunId
+from stepwell_engine.core.values.units import EpochMs, RunId
 from stepwell_engine.errors import Unstorable
-from stepwell_engine.ports import (
-    Done,
-    TaskGroup,
-)
+from stepwell_engine.ports import Done, TaskGroup
 from stepwell_engine.service.runs.run_reader import codec_of
+from stepwell_engine.service.worker.abandon import release_abandoned
 from stepwell_engine.service.worker.commits import cancelled_commit_of, commit_of, without_largest
 from stepwell_engine.service.worker.overflow import read_more
 from stepwell_engine.service.worker.persistence import Persistence
@@ -111,8 +109,14 @@ class LeasedRun:
         if not self._head.live:  # cancelled between a claim and its unanswered repeat
             self._record_cancelled(self._head)
             return
-        while self._advance_once():
+        while not self._tools.process.abandoned and self._advance_once():
             pass
+
+    def abandon(self, ends: EpochMs) -> bool:
+        """Let go of the run, from another thread; False if the store does not take that."""
+        in_hand = (*self._uncommitted, *self._completed)
+        run = self._program, self._codec, self._head, in_hand, frozenset(self._in_flight)
+        return release_abandoned(self._tools, *run, self._overflow, ends)
 
     def fail(self, reason: str) -> None:
         """Fail the run at once, for a structural reason: nothing is compensated."""
@@ -165,10 +169,11 @@ class LeasedRun:
         # Nothing to wait for but this one: no thread is worth it.
         alone = len(attempts) == 1 and not self._in_flight and until is None
         for attempt in attempts:
-            started = self._secure(attempt.timeout)
+            needed = attempt.timeout + (limits.CHILD_START if self._in_child else 0)
+            started = self._secure(needed)
             if started is None:
                 return self._refused(self._read())
-            deadline = deadline_of(started, attempt.timeout, self._head.lease_expires_at)
+            deadline = deadline_of(started, needed, self._head.lease_expires_at)
             begun = replace(attempt, deadline=deadline)
             if alone:
                 self._completed.append(self._run_step(begun, started))
@@ -192,8 +197,11 @@ class LeasedRun:
         self._completed.append(self._run_step(attempt, started))
 
     def _run_step(self, attempt: Attempt, started: int) -> UncommittedOutcome:
-        alone = self._isolated and self._head.suspect
-        return run_attempt(self._tools, attempt, started, alone)
+        return run_attempt(self._tools, attempt, started, self._in_child)
+
+    @property
+    def _in_child(self) -> bool:
+        return self._isolated and self._head.suspect
 
     def _settle_completed(self) -> None:
         while self._completed:
@@ -336,7 +344,9 @@ class LeasedRun:
             one for one in self._uncommitted if not isinstance(one.outcome, Deferred)
         ]
         over = head.lease_token is None or head.lease_expires_at + limits.CLOCK_MARGIN < now
-        if not head.live or not over or self._settled(journal := self._decoded(head)) is journal:
+        if self._tools.process.abandoned or not head.live or not over:
+            return False
+        if self._settled(journal := self._decoded(head)) is journal:
             return False
         token = self._tools.ids.token()
         claim = partial(

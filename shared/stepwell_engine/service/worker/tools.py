@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stepwell_engine.core.run.attempt import Attempt, Failed, UncommittedOutcome
+from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, UncommittedOutcome
 from stepwell_engine.core.values.units import EpochMs
 from stepwell_engine.ports import Clock, Dispatcher, Ids, Runs, StepRunner
 from stepwell_engine.service.runs.children import Children
@@ -37,4 +37,6 @@ def run_attempt(
     except Exception as error:  # a runner's own defect must not stop the run's life
         log.exception("run %s: step %s", attempt.run_id, attempt.step)
         outcome = Failed(f"the engine failed to run this step: {error!r}")
+    if tools.process.abandoned:  # what came of it may be that this process ended it
+        outcome = Deferred("its host stopped")
     return UncommittedOutcome(attempt, outcome, started, tools.clock.now())
