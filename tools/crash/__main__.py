@@ -1,4 +1,6 @@
-"""`python -m tools.crash`: kill the host at random moments of many runs, then check the traces."""
+"""`python -m tools.crash`: kill the host at random moments of many runs, then check the traces.
+
+Now and then it is stopped in order, or its store is locked for a while."""
 
 import argparse
 import secrets

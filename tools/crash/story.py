@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import random
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,10 +22,15 @@ from tools.crash.workflows import Plan, plans
 LIVE = frozenset({"pending", "running", "sleeping", "waiting"})
 FUNCTIONS = Path(__file__).parent / "functions"
 STARTERS = 4  # clients at once
-PATIENCE = 60  # seconds for an answer, and for all runs to end after the last kill
+PATIENCE = 60  # seconds for an answer
+# Seconds for all runs to end after the last kill: many are suspects by then, which go on in turn.
+ENDING = 240
 LONGEST_LIFE = 1.6  # seconds between the host's first answer and the next kill
 SHORT_LIFE = 0.5  # seconds: a kill so soon after the start of the process hits its recovery
 SHORT_LIVES = 0.2  # of all
+STOPS = 0.2  # of the lives that are not short end with SIGTERM first: nothing runs again for it
+REFUSALS = 0.15  # of them meet a store that another process locks
+LONGEST_REFUSAL = 1.5  # seconds
 PAUSE = 0.02  # seconds
 
 T = TypeVar("T")
@@ -86,12 +92,14 @@ class Siege:
             for number in range(kills):
                 batch = keys[number * len(keys) // kills : (number + 1) * len(keys) // kills]
                 starts += [starters.submit(self._start, key) for key in batch]
-                self._live(first=number == 0)
+                if self._live(first=number == 0) and self._chance.random() < STOPS:
+                    self._engine.stop()
+                    self._live(first=False)
                 self._kill()
             self._engine.start()
             for start in starts:
                 start.result()
-            ends = time.monotonic() + PATIENCE
+            ends = time.monotonic() + ENDING
             while len(self._ended) < len(self._names) and time.monotonic() < ends:
                 time.sleep(PAUSE)
 
@@ -121,15 +129,28 @@ class Siege:
                 with contextlib.suppress(Refused):
                     yield run_id, self._api.run(self._names[key], run_id)
 
-    def _live(self, first: bool) -> None:
-        """Let the host live for a random time; at first it is up already."""
+    def _live(self, first: bool) -> bool:
+        """Let the host live for a random time; at first it is up already. Whether it has answered.
+
+        Now and then another process locks its store meanwhile.
+        """
         if not first and self._chance.random() < SHORT_LIVES:
             self._engine.spawn()
             time.sleep(self._chance.uniform(0, SHORT_LIFE))
-            return
+            return False
         if not first:
             self._engine.start()
+        if self._chance.random() < REFUSALS:
+            self._refuse(self._chance.uniform(0, LONGEST_REFUSAL))
         time.sleep(self._chance.uniform(0, LONGEST_LIFE))
+        return True
+
+    def _refuse(self, seconds: float) -> None:
+        file = self._engine.data / "stepwell.db"
+        with contextlib.closing(sqlite3.connect(file, isolation_level=None, timeout=20)) as locking:
+            locking.execute("BEGIN IMMEDIATE")
+            time.sleep(seconds)
+            locking.execute("ROLLBACK")
 
     def _kill(self) -> None:
         live = sum(bool(answers) for answers in self._answers.values()) - len(self._ended)
