@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from stepwell_engine.adapters.memory.hints import MemoryDispatcher
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import Subject
+from stepwell_engine.limits import MAX_HINT_DELAY
 from stepwell_engine.ports import Commit, Done, Due, Written
 from tests.sim.inbox_ports import SimInboxes
 from tests.sim.ledger import InHand
@@ -204,12 +204,11 @@ class SimRuns(SimInboxes):
 class SimDispatcher:
     """The Dispatcher port: hints get lost, come twice, late, in another order.
 
-    `arrives` is called whenever a hint is due.
+    `arrives` is called with each hint as it arrives, and whether it is for the lane ALONE.
     """
 
-    def __init__(self, links: Links, hints: MemoryDispatcher, arrives: Callable[[], None]) -> None:
+    def __init__(self, links: Links, arrives: Callable[[Subject, bool], None]) -> None:
         self._links = links
-        self._hints = hints
         self._arrives = arrives
 
     def hint(self, subject: Subject, delay: int = 0, *, alone: bool = False) -> None:
@@ -219,6 +218,8 @@ class SimDispatcher:
     def send(self, subject: Subject, delay: int, alone: bool) -> None:
         """Put a hint on its way, unless it gets lost."""
         scheduler, faults = self._links.scheduler, self._links.faults
+        if not 0 <= delay <= MAX_HINT_DELAY:
+            raise Violation(0, f"a hint in {delay} ms")
         scheduler.note("hint", subject.id, "in", delay)
         if scheduler.current is not None and scheduler.current.name.startswith("worker"):
             self._links.checks.hints.sent(subject.id, self._links.store.peek(subject.id))
@@ -231,5 +232,5 @@ class SimDispatcher:
             if faults.happens(faults.profile.hint_late):
                 late = faults.lateness()
                 self._links.fault()
-            self._hints.hint(subject, delay, alone=alone)
-            scheduler.at(scheduler.now + delay + late + self._links.latency(), self._arrives)
+            when = scheduler.now + delay + late + self._links.latency()
+            scheduler.at(when, partial(self._arrives, subject, alone))

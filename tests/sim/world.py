@@ -8,8 +8,8 @@ from random import Random
 from unittest.mock import patch
 
 from stepwell_engine import limits
-from stepwell_engine.adapters.memory.hints import MemoryDispatcher
 from stepwell_engine.core.run.lane import Lane
+from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.limits import MAX_ACTION_TIMEOUT, SECOND
 from stepwell_engine.ports import StepRunner
@@ -164,7 +164,6 @@ class World:
         )
         answers = Answers(self.checks.ledgers, self.checks.keys)
         self._callers = Callers(self._links, self._slots, answers, self._call)
-        self._hints = MemoryDispatcher(TrueClock(self.scheduler))
         self._limits = draw_limits(seed)
         self._program = draw_program(seed)
         self._aws = Random(f"lanes {seed}").random() < 0.5  # suspects have a lane of their own
@@ -182,7 +181,7 @@ class World:
             self._catalog_is_down,
             self._program,
         )
-        dispatcher = SimDispatcher(self._links, self._hints, self._hint_arrives)
+        dispatcher = SimDispatcher(self._links, self._hint_arrives)
         lookups, serials = Lookups(self._seed, self._faults), count(1)
         task_groups, ids = SimTaskGroups(self._links), CountedIds()
         hosts = []
@@ -259,11 +258,8 @@ class World:
                 self._last_tick = began
                 return
 
-    def _hint_arrives(self) -> None:
-        hint = self._hints.pop_due(self.scheduler.now)
-        if hint is None:
-            raise Violation(0, "a hint arrives that nobody sent")
-        self._visit(hint.subject.id, hint.subject.project, hint.alone)
+    def _hint_arrives(self, subject: Subject, alone: bool) -> None:
+        self._visit(subject.id, subject.project, alone)
 
     def _visit(self, run_id: str, project: str, alone: bool) -> None:
         """A worker follows a hint; if it crashes, the queue may deliver the hint once more.
