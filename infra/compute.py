@@ -37,6 +37,7 @@ class Compute(Construct):
                 "STEPWELL_CONTROL_TABLE": storage.control.table_name,
                 "STEPWELL_RUNS_TABLE": storage.runs.table_name,
                 "STEPWELL_HINTS_QUEUE_URL": self.messaging.hints.queue_url,
+                "STEPWELL_ALONE_QUEUE_URL": self.messaging.alone.queue_url,
                 "STEPWELL_KEY_ID": storage.key.key_arn,
                 "STEPWELL_QUEUE_PREFIX": installation.queue_prefix,
                 "STEPWELL_DUE_SHARDS": str(installation.due_shards),
@@ -59,15 +60,17 @@ class Compute(Construct):
         self._schedule_tick()
 
     def _feed_executor(self, installation: Installation) -> None:
-        lambda_.EventSourceMapping(
-            self,
-            "Feed",
-            target=self.executor,
-            event_source_arn=self.messaging.hints.queue_arn,
-            batch_size=BATCH,
-            report_batch_item_failures=True,
-            max_concurrency=installation.executor_concurrency,
-        )
+        feeds = (("Feed", self.messaging.hints, BATCH), ("FeedAlone", self.messaging.alone, 1))
+        for construct_id, queue, batch_size in feeds:
+            lambda_.EventSourceMapping(
+                self,
+                construct_id,
+                target=self.executor,
+                event_source_arn=queue.queue_arn,
+                batch_size=batch_size,
+                report_batch_item_failures=True,
+                max_concurrency=installation.executor_concurrency,
+            )
 
     def _schedule_tick(self) -> None:
         # The next tick finds what this one left: nothing is gained by repeating it late.

@@ -1,6 +1,6 @@
-"""The queue of hints, and where messages go that could not be delivered.
+"""The queues of hints, and where messages go that could not be delivered.
 
-The queue is a standard one: hints may be doubled or out of order. Their sender gives each the
+The queues are standard ones: hints may be doubled or out of order. Their sender gives each the
 project as message group, so that one project's flood does not delay the others.
 """
 
@@ -25,7 +25,10 @@ DEAD_RETENTION: Final = cdk.Duration.days(14)
 
 
 class Messaging(Construct):
-    """The queue `hints` and the dead-letter queues `dead_hints` and `dead_ticks`."""
+    """The queues `hints` and `alone`, and the dead-letter queues `dead_hints` and `dead_ticks`.
+
+    `alone` is for runs that may be what ends their workers: each has an invocation of its own.
+    """
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
         super().__init__(scope, construct_id)
@@ -38,9 +41,13 @@ class Messaging(Construct):
                 "only those of queues."
             },
         )
-        self.hints = sqs.Queue(
+        self.hints = self._hints("Hints")
+        self.alone = self._hints("Alone")
+
+    def _hints(self, construct_id: str) -> sqs.Queue:
+        return sqs.Queue(
             self,
-            "Hints",
+            construct_id,
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             visibility_timeout=cdk.Duration.seconds(VISIBILITY),

@@ -68,7 +68,8 @@ class Roles:
             "sqs:GetQueueAttributes",
             "sqs:ReceiveMessage",
         )
-        _allow(role, consume, self._messaging.hints.queue_arn)
+        _allow(role, consume, self._messaging.hints.queue_arn, self._messaging.alone.queue_arn)
+        _allow(role, ("sqs:SendMessage",), self._messaging.alone.queue_arn)
         self._own_queues(role, "SendMessage")
         _allow(role, ("lambda:InvokeFunction",), *chosen.functions)
         _allow(

@@ -10,5 +10,11 @@ def handler(event: dict[str, Any], context: Any) -> Any:
     """An event of SQS in, the messages that failed out."""
     with invocation(context) as (home, _):
         return advance_batch(
-            home.engine.advance, home.clock, home.counters.add, home.again, event, context
+            home.engine.advance,
+            home.clock,
+            home.counters.add,
+            home.redeliveries.again,
+            home.alone_queue,
+            event,
+            context,
         )

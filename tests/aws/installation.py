@@ -21,6 +21,7 @@ from tools.moto_home import CONTROL, REGION, RUNS, SHARDS, DynamoHome
 ACCOUNT = "123456789012"
 PREFIX = "stepwell-test-q-"
 HINTS = "stepwell-test-hints"
+ALONE = "stepwell-test-alone"
 
 
 class Time(Protocol):
@@ -52,6 +53,7 @@ def installed(clock: Time | None, *allowed: Network) -> Iterator[AwsSettings]:
                 runs_table=RUNS,
                 control_table=CONTROL,
                 hints_queue_url=_queue(HINTS),
+                alone_queue_url=_queue(ALONE),
                 key_id=_key(),
                 queue_prefix=PREFIX,
                 allowed_networks=allowed,

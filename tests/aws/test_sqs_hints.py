@@ -22,9 +22,10 @@ class Sender:
 
     def __init__(self, settings: AwsSettings) -> None:
         self.counters = Counters()
-        self.single = SqsDispatcher(clients(), settings.hints_queue_url, self.counters)
+        urls = settings.hints_queue_url, settings.alone_queue_url
+        self.single = SqsDispatcher(clients(), *urls, self.counters)
         self.batches = SqsBatches(clients(), settings.hints_queue_url, self.counters)
-        self.redeliveries = SqsRedeliveries(clients(), settings.hints_queue_url, self.counters)
+        self.redeliveries = SqsRedeliveries(clients(), *urls, self.counters)
 
 
 @pytest.fixture

@@ -74,12 +74,14 @@ def test_a_function_is_told_where_things_are(default: Assembly, name: str) -> No
     assert "stepwell-dev-data:ExportsOutputRefStorageRuns" in imported["STEPWELL_RUNS_TABLE"]
     assert "stepwell-dev-data:ExportsOutputFnGetAttStorageKey" in imported["STEPWELL_KEY_ID"]
     assert found["STEPWELL_HINTS_QUEUE_URL"] == {"Ref": hints}
+    alone = compute.name("SQS::Queue", "MessagingAlone")
+    assert found["STEPWELL_ALONE_QUEUE_URL"] == {"Ref": alone}
     assert found["STEPWELL_QUEUE_PREFIX"] == "stepwell-dev-q-"
     assert found["STEPWELL_LOG_LEVEL"] == "INFO"
     assert found["POWERTOOLS_SERVICE_NAME"] == name.lower()
     assert found["POWERTOOLS_METRICS_NAMESPACE"] == "stepwell-dev"
     assert found["STEPWELL_DUE_SHARDS"] == "16"
-    assert len(found) == 9
+    assert len(found) == 10
     # These are all that the functions ask for.
     always = {*aws.REQUIRED, "STEPWELL_LOG_LEVEL", "STEPWELL_DUE_SHARDS"}
     assert always == {key for key in found if "STEPWELL" in key}
@@ -127,14 +129,18 @@ def test_the_code_of_a_function_is_its_own_folder_alone(default: Assembly, name:
     assert {path.suffix for path in found} == {".py"}
 
 
-def test_hints_feed_the_executor_ten_at_a_time(default: Assembly, chosen: Assembly) -> None:
+@pytest.mark.parametrize(("queue", "size"), [("MessagingHints", 10), ("MessagingAlone", 1)])
+def test_hints_feed_the_executor_ten_at_a_time_and_suspects_one_at_a_time(
+    default: Assembly, chosen: Assembly, queue: str, size: int
+) -> None:
     for assembly, concurrency in ((default, 50), (chosen, 3)):
         compute = assembly.template("compute")
-        feed = compute.one("Lambda::EventSourceMapping")
-        assert feed["EventSourceArn"] == arn_of(compute.name("SQS::Queue", "MessagingHints"))
+        feeds = [one["Properties"] for one in compute.all("Lambda::EventSourceMapping").values()]
+        arn = arn_of(compute.name("SQS::Queue", queue))
+        (feed,) = [one for one in feeds if one["EventSourceArn"] == arn]
         function = compute.name("Lambda::Function", "ExecutorFunction")
         assert feed["FunctionName"] == {"Ref": function}
-        assert feed["BatchSize"] == 10
+        assert feed["BatchSize"] == size
         assert feed["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
         assert feed["ScalingConfig"] == {"MaximumConcurrency": concurrency}
 

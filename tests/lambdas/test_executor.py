@@ -14,9 +14,18 @@ from stepwell_engine.adapters.dynamodb.client import connect
 from stepwell_engine.adapters.process.counters import Counters
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.run.attempt import Attempt, Outcome
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.lambdas.batch import MARGIN, THREADS, advance_batch
-from stepwell_engine.limits import CHILDREN_AT_ONCE, LEASE, MINUTE, SECOND
+from stepwell_engine.limits import (
+    CHILDREN_AT_ONCE,
+    CLOCK_MARGIN,
+    LEASE,
+    MAX_ALONE_LOSSES,
+    MINUTE,
+    SECOND,
+    SUSPECT_LOST_LEASES,
+)
 from stepwell_engine.service.retry_unavailable import retry_unavailable
 from tests.aws.installation import HINTS, clients, waiting
 from tests.scenarios.aws import AwsHome
@@ -64,8 +73,10 @@ class FakeHome:
         self.advance = self
         self.run = run
         self.asked_again: list[tuple[str, int]] = []
+        self.redeliveries = self
 
-    def again(self, receipt: str, receives: int) -> None:
+    def again(self, receipt: str, receives: int, *, alone: bool) -> None:
+        assert not alone
         self.asked_again.append((receipt, receives))
 
 
@@ -79,6 +90,7 @@ def event(*bodies: str) -> dict[str, Any]:
                 "body": body,
                 "attributes": {"ApproximateReceiveCount": str(index + 1)},
                 "eventSource": "aws:sqs",
+                "eventSourceARN": "arn:aws:sqs:eu-central-1:1:hints",
             }
             for index, body in enumerate(bodies)
         ]
@@ -94,7 +106,14 @@ def failed(
 ) -> list[str]:
     """The ids of the messages that come again."""
     answer = advance_batch(
-        home.engine.advance, home.clock, home.counters.add, home.again, made, Context(left), threads
+        home.engine.advance,
+        home.clock,
+        home.counters.add,
+        home.redeliveries.again,
+        "alone",
+        made,
+        Context(left),
+        threads,
     )
     return [one["itemIdentifier"] for one in answer["batchItemFailures"]]
 
@@ -168,10 +187,19 @@ def test_a_hint_for_a_run_that_is_gone_is_done(home: AwsHome) -> None:
 
 
 def test_what_is_left_of_the_invocation_is_the_budget_and_it_is_hard() -> None:
-    given: list[tuple[int, bool]] = []
-    home = FakeHome(lambda _, __, budget, hard: given.append((budget, hard)))
+    given: list[tuple[int, bool, Lane]] = []
+    home = FakeHome(lambda _, __, budget, hard, lane: given.append((budget, hard, lane)))
     failed(home, event(hint("run-0")), left=MARGIN + 5_000)
-    assert given == [(5_000, True)]
+    assert given == [(5_000, True, Lane.SHARED)]
+
+
+def test_what_comes_from_the_queue_of_suspects_comes_alone() -> None:
+    given: list[Lane] = []
+    home = FakeHome(lambda *_, lane, **__: given.append(lane))
+    made = event(hint("run-0"))
+    made["Records"][0]["eventSourceARN"] = "arn:aws:sqs:eu-central-1:1:alone"
+    assert failed(home, made) == []
+    assert given == [Lane.ALONE]
 
 
 def test_without_time_left_a_message_comes_again_untouched() -> None:
@@ -203,7 +231,7 @@ def test_an_outcome_of_the_last_moment_is_tried_to_be_recorded_as_often_as_any()
         home.clock.at += SECOND * connect(REGION).meta.config.read_timeout
         raise Unavailable("no answer")
 
-    def run(_: str, __: str, budget: int, hard: bool) -> None:
+    def run(_: str, __: str, budget: int, hard: bool, **___: object) -> None:
         home.clock.at += budget  # an attempt takes all the time that there is
         retry_unavailable(home.clock, silent)
 
@@ -308,3 +336,37 @@ def test_runs_in_threads_do_not_mix_up_their_ids_in_the_log() -> None:
     assert {line["message"] for line in lines} == {f"run run-{n}" for n in range(5)}
     assert all(line["message"] == f"run {line['run_id']}" for line in lines)
     assert {line["project"] for line in lines} == {"demo"}
+
+
+# --- suspects ---------------------------------------------------------------------------------
+
+
+def test_what_ends_its_sandbox_fails_alone_and_an_innocent_run_goes_on(
+    home: AwsHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.ok("PUT", "/queues/emails", {})
+    home.publish("order", {"key": "mail", "kind": "enqueue", "target": "emails", "payload": {}})
+    guilty, innocent = home.start("order"), home.start("order")
+    runner = home.home.engine.advance._tools.runners[Kind.ENQUEUE]
+    run, deaths = runner.run, 0
+
+    def poisonous(attempt: Attempt) -> Outcome:
+        nonlocal deaths
+        if attempt.run_id == guilty:
+            deaths += 1
+            raise Killed
+        return run(attempt)
+
+    monkeypatch.setattr(runner, "run", poisonous)
+    for _ in range(60):
+        try:
+            home.drain()
+        except Killed:
+            home.clock.at += LEASE + CLOCK_MARGIN + 1
+        if home.run("order", guilty)["status"] == "failed":
+            break
+    detail = home.run("order", guilty)
+    assert (detail["status"], detail["steps"][0]["code"]) == ("failed", "worker_lost")
+    assert deaths == SUSPECT_LOST_LEASES + MAX_ALONE_LOSSES
+    home.drain()
+    assert home.run("order", innocent)["status"] == "succeeded"

@@ -45,8 +45,8 @@ except ValueError as error:
 """
     said = run(code, {"STEPWELL_RUNS_TABLE": "runs", "STEPWELL_KEY_ID": ""})
     assert said == (
-        "STEPWELL_CONTROL_TABLE, STEPWELL_HINTS_QUEUE_URL, STEPWELL_KEY_ID, "
-        "STEPWELL_QUEUE_PREFIX: not set, but the deployment sets it\n"
+        "STEPWELL_CONTROL_TABLE, STEPWELL_HINTS_QUEUE_URL, STEPWELL_ALONE_QUEUE_URL, "
+        "STEPWELL_KEY_ID, STEPWELL_QUEUE_PREFIX: not set, but the deployment sets it\n"
     )
 
 
@@ -89,7 +89,14 @@ def settings(
     engine = logging.getLogger(ENGINE)
     before = (list(engine.handlers), engine.level, engine.propagate)
     with installed(None) as settings:
-        for name in ("runs_table", "control_table", "hints_queue_url", "key_id", "queue_prefix"):
+        for name in (
+            "runs_table",
+            "control_table",
+            "hints_queue_url",
+            "alone_queue_url",
+            "key_id",
+            "queue_prefix",
+        ):
             monkeypatch.setenv(f"STEPWELL_{name.upper()}", getattr(settings, name))
         monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "stepwell-test")
         # One of its own: Powertools keeps a service's logger, and with it where it prints to.
@@ -116,12 +123,15 @@ def test_the_api_answers_and_tells_of_it(
     assert metrics(capsys.readouterr().out) == {"Invocations": [1.0]}
 
 
+SOURCE = {"eventSourceARN": "arn:aws:sqs:eu-central-1:1:hints"}
+
+
 def test_the_executor_logs_as_json_with_the_ids_of_run_and_invocation(
     settings: AwsSettings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     records = [
-        {"messageId": "1", "body": '{"r":"run-1","p":"shop"}', "eventSource": "aws:sqs"},
-        {"messageId": "2", "body": "no hint", "eventSource": "aws:sqs"},
+        {"messageId": "1", "body": '{"r":"run-1","p":"shop"}', "eventSource": "aws:sqs", **SOURCE},
+        {"messageId": "2", "body": "no hint", "eventSource": "aws:sqs", **SOURCE},
     ]
     assert executor.handler({"Records": records}, Context()) == {"batchItemFailures": []}
     printed = capsys.readouterr().out

@@ -21,7 +21,7 @@ from stepwell_engine.limits import DAY, MINUTE, SECOND
 from stepwell_engine.service.projects.identity import Role
 from stepwell_engine.wiring.aws import CAPABILITIES, aws
 from tests.api.events import event
-from tests.aws.installation import HINTS, PREFIX, clients, endpoint, installed, waiting
+from tests.aws.installation import ALONE, HINTS, PREFIX, clients, endpoint, installed, waiting
 from tests.aws.small_inboxes import small_inboxes
 from tests.e2e.data_api import DATABASE, serving
 from tests.scenarios.homes import Answer, Home, StoryClock
@@ -110,6 +110,7 @@ class AwsHome(Home):
                 "attributes": {"ApproximateReceiveCount": "1"},
                 "messageAttributes": {},
                 "eventSource": "aws:sqs",
+                "eventSourceARN": f"arn:aws:sqs:eu-central-1:1:{one.get('Queue', HINTS)}",
             }
             for one in messages
         ]
@@ -118,7 +119,8 @@ class AwsHome(Home):
             home.engine.advance,
             self.clock,
             home.counters.add,
-            home.again,
+            home.redeliveries.again,
+            home.alone_queue,
             {"Records": records},
             Context(self.clock, life),
             threads=1,
@@ -127,7 +129,7 @@ class AwsHome(Home):
         for one in messages:
             if one["MessageId"] not in failed:
                 self._sqs.delete_message(
-                    QueueUrl=self.settings.hints_queue_url, ReceiptHandle=one["ReceiptHandle"]
+                    QueueUrl=self._url(one.get("Queue", HINTS)), ReceiptHandle=one["ReceiptHandle"]
                 )
         return failed
 
@@ -165,7 +167,7 @@ class AwsHome(Home):
         self._opened.close()
 
     def _times(self) -> Iterator[int]:
-        for one in waiting(HINTS):
+        for one in (*waiting(HINTS), *waiting(ALONE)):
             yield int(max(one.delayed_until, one.visible_at))
         for items in table(RUNS).items.values():
             for item in items.values() if isinstance(items, dict) else [items]:
@@ -176,15 +178,20 @@ class AwsHome(Home):
                     yield seen_at if seen_at > self.clock.at else self.clock.at + MINUTE
 
     def _receive(self) -> list[Any]:
+        """Up to ten hints, or one of the lane ALONE."""
+        return self._receive_from(HINTS, 10) or self._receive_from(ALONE, 1)
+
+    def _receive_from(self, queue: str, most: int) -> list[Any]:
         # moto stops at a message past its retention, where SQS has none.
         old = self.clock.at - RETENTION
-        held = waiting(HINTS)
+        held = waiting(queue)
         held[:] = [one for one in held if one.sent_timestamp > old]
-        answer = self._sqs.receive_message(
-            QueueUrl=self.settings.hints_queue_url, MaxNumberOfMessages=10
-        )
-        found: list[Any] = answer.get("Messages", [])
-        return found
+        answer = self._sqs.receive_message(QueueUrl=self._url(queue), MaxNumberOfMessages=most)
+        return [{**one, "Queue": queue} for one in answer.get("Messages", [])]
+
+    def _url(self, queue: str) -> str:
+        settings = self.settings
+        return settings.alone_queue_url if queue == ALONE else settings.hints_queue_url
 
     @property
     def _sqs(self) -> Any:

@@ -6,6 +6,7 @@ from typing import Any, assert_never
 
 from aws_lambda_powertools.logging.formatter import clear_context_keys, set_context_keys
 
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.values import subject as subjects
 from stepwell_engine.core.values.subject import Subject, SubjectKind
 from stepwell_engine.core.values.units import Ms
@@ -15,7 +16,9 @@ from stepwell_engine.service.worker.advance import Advance
 log = logging.getLogger(__name__)
 
 
-def advance(engine: Advance, body: str, budget: Ms, count: Callable[[str], None]) -> None:
+def advance(
+    engine: Advance, body: str, budget: Ms, count: Callable[[str], None], lane: Lane
+) -> None:
     """Look at what a message names, within `budget` ms: advance a run.
 
     StoreError if the store does not answer or refuses: the message is worth delivering again.
@@ -32,16 +35,18 @@ def advance(engine: Advance, body: str, budget: Ms, count: Callable[[str], None]
     count("HintsTaken")
     match subject.kind:
         case SubjectKind.RUN:
-            _advance_run(engine, subject, budget, count)
+            _advance_run(engine, subject, budget, count, lane)
         case _:
             assert_never(subject.kind)
 
 
-def _advance_run(engine: Advance, run: Subject, budget: Ms, count: Callable[[str], None]) -> None:
+def _advance_run(
+    engine: Advance, run: Subject, budget: Ms, count: Callable[[str], None], lane: Lane
+) -> None:
     ids: Any = {"run_id": run.id, "project": run.project}
     set_context_keys(**ids)
     try:
-        engine.run(run.id, run.project, budget, hard=True)
+        engine.run(run.id, run.project, budget, hard=True, lane=lane)
     except StoreError as error:
         count("StoreUnavailable")
         log.warning("run %s: %s; the hint will come again", run.id, error)

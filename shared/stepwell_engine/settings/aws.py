@@ -20,6 +20,7 @@ REQUIRED: Final[Mapping[str, str]] = {
     "STEPWELL_RUNS_TABLE": "name of the table of runs",
     "STEPWELL_CONTROL_TABLE": "name of the table of projects, workflows and resources",
     "STEPWELL_HINTS_QUEUE_URL": "URL of the queue of hints",
+    "STEPWELL_ALONE_QUEUE_URL": "URL of the queue of hints whose runs have an invocation each",
     "STEPWELL_KEY_ID": "ARN of the KMS key that secrets are sealed with",
     "STEPWELL_QUEUE_PREFIX": "what the names of the projects' queues begin with",
 }
@@ -48,6 +49,7 @@ class AwsSettings:
     runs_table: str
     control_table: str
     hints_queue_url: str
+    alone_queue_url: str
     key_id: str
     queue_prefix: str
     log_level: str = "INFO"
@@ -67,6 +69,7 @@ def read() -> AwsSettings:
         runs_table=os.environ["STEPWELL_RUNS_TABLE"],
         control_table=os.environ["STEPWELL_CONTROL_TABLE"],
         hints_queue_url=os.environ["STEPWELL_HINTS_QUEUE_URL"],
+        alone_queue_url=os.environ["STEPWELL_ALONE_QUEUE_URL"],
         key_id=os.environ["STEPWELL_KEY_ID"],
         queue_prefix=os.environ["STEPWELL_QUEUE_PREFIX"],
         log_level=level,

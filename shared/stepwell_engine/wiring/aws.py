@@ -45,13 +45,15 @@ class AwsHome:
 
     The sweep's hints go out in batches, the last of them with `flush`. `invoke_later` takes the
     ARN of a function of the installation and its event; it tells whether that will be invoked.
-    `again` has a hint that failed delivered again in seconds.
+    `redeliveries` has a hint that failed delivered again in seconds. `alone_queue` is the name of
+    the queue whose messages have an invocation each.
     """
 
     engine: Engine
     flush: Callable[[], None]
     invoke_later: Callable[[str, bytes], bool]
-    again: Callable[[str, int], None]
+    redeliveries: SqsRedeliveries
+    alone_queue: str
     ticks: Ticks
     counters: Counters
     clock: Clock
@@ -80,7 +82,8 @@ def aws(
         kind: CountedStepRunner(runner, counters)
         for kind, runner in _runners(stores, outside, clients, clock).items()
     }
-    dispatcher = SqsDispatcher(clients, settings.hints_queue_url, counters)
+    queues = settings.hints_queue_url, settings.alone_queue_url
+    dispatcher = SqsDispatcher(clients, *queues, counters)
     batches = SqsBatches(clients, settings.hints_queue_url, counters)
     engine = assemble(stores, runners, dispatcher, clock, RandomIds(clock), CAPABILITIES)
     sweep = Sweep(stores.runs, batches, clock, CAPABILITIES.look_ahead)
@@ -88,7 +91,8 @@ def aws(
         engine=replace(engine, sweep=sweep),
         flush=batches.flush,
         invoke_later=partial(invoke_later, clients),
-        again=SqsRedeliveries(clients, settings.hints_queue_url, counters).again,
+        redeliveries=SqsRedeliveries(clients, *queues, counters),
+        alone_queue=settings.alone_queue_url.rpartition("/")[2],
         ticks=DynamoTicks(database, settings.control_table),
         counters=counters,
         clock=clock,

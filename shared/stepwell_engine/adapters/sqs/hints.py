@@ -28,24 +28,20 @@ log = logging.getLogger(__name__)
 class SqsDispatcher:
     """The Dispatcher port: one request per hint."""
 
-    def __init__(self, clients: Clients, queue_url: str, counters: Counters) -> None:
-        """Counts `HintsSent` and `HintsLost`."""
+    def __init__(
+        self, clients: Clients, queue_url: str, alone_queue_url: str, counters: Counters
+    ) -> None:
+        """Counts `HintsSent` and `HintsLost`. The second queue feeds the lane ALONE."""
         self._clients = clients
-        self._queue_url = queue_url
+        self._queue_urls = {False: queue_url, True: alone_queue_url}
         self._counters = counters
 
-    def hint(
-        self,
-        subject: Subject,
-        delay: Ms = 0,
-        *,
-        alone: bool = False,  # noqa: ARG002  there is one queue so far
-    ) -> None:
+    def hint(self, subject: Subject, delay: Ms = 0, *, alone: bool = False) -> None:
         """Send a hint. ValueError for a delay outside 0 to MAX_HINT_DELAY."""
         message = _message(subject, delay)
         try:
             self._clients.get("sqs", attempts=_ATTEMPTS).send_message(
-                QueueUrl=self._queue_url, **message
+                QueueUrl=self._queue_urls[alone], **message
             )
         except ERRORS as error:
             self._counters.add("HintsLost")
@@ -71,7 +67,7 @@ class SqsBatches:
         subject: Subject,
         delay: Ms = 0,
         *,
-        alone: bool = False,  # noqa: ARG002  there is one queue so far
+        alone: bool = False,  # noqa: ARG002  a tick does not know who is a suspect
     ) -> None:
         """Send a hint with nine others. ValueError for a delay outside 0 to MAX_HINT_DELAY."""
         self._held.append(_message(subject, delay))
@@ -106,18 +102,23 @@ class SqsRedeliveries:
     Left alone, one that failed stays hidden for as long as an executor may run.
     """
 
-    def __init__(self, clients: Clients, queue_url: str, counters: Counters) -> None:
+    def __init__(
+        self, clients: Clients, queue_url: str, alone_queue_url: str, counters: Counters
+    ) -> None:
         """Counts `HintsHidden`: those for which SQS does not do so."""
         self._clients = clients
-        self._queue_url = queue_url
+        self._queue_urls = {False: queue_url, True: alone_queue_url}
         self._counters = counters
 
-    def again(self, receipt: str, receives: int) -> None:
-        """Deliver a message once more; the pause doubles with each time it was received."""
+    def again(self, receipt: str, receives: int, *, alone: bool = False) -> None:
+        """Deliver a message once more; the pause doubles with each time it was received.
+
+        `alone`: it is one of the second queue.
+        """
         pause = min(FIRST_PAUSE << min(receives - 1, _DOUBLINGS), LONGEST_PAUSE)
         try:
             self._clients.get("sqs", attempts=_ATTEMPTS).change_message_visibility(
-                QueueUrl=self._queue_url, ReceiptHandle=receipt, VisibilityTimeout=pause
+                QueueUrl=self._queue_urls[alone], ReceiptHandle=receipt, VisibilityTimeout=pause
             )
         except ERRORS as error:
             self._counters.add("HintsHidden")
