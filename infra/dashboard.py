@@ -99,7 +99,7 @@ def _engine(installation: Installation) -> list[cloudwatch.GraphWidget]:
         _graph("Steps", *of(EXECUTOR, "StepsSucceeded", "StepsFailed")),
         _graph(
             "Not as it should be",
-            *of(EXECUTOR, "RunsFailed", "HintsRefused", "StoreUnavailable"),
+            *of(EXECUTOR, "RunsFailed", "HintsRefused", "StoreUnavailable", "NewerFormats"),
             *lost,
         ),
         _graph("Most overdue run (ms)", reported(installation, TICK, "Overdue", "Maximum")),

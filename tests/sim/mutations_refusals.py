@@ -18,7 +18,7 @@ class AdoptsWhatItFinds(LeasedRun):
         if head.lease_token is None or not head.live:
             return False
         self._token = head.lease_token
-        self._take(head, self._decoded(head))
+        self._take(head, self._codec.decode(head.journal))
         return True
 
 

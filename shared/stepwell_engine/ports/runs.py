@@ -143,6 +143,14 @@ class Runs(Protocol):
         """One step forward; see Commit."""
         ...
 
+    def let_go(self, commit: Commit) -> bool:
+        """A commit to a head of whatever format; whether it was written.
+
+        For the holder of a lease that may not be able to read the head any more, since a newer
+        version wrote to it. Such a commit consumes nothing, and its `wake_at` is not None.
+        """
+        ...
+
     def deliver(
         self,
         run_id: RunId,

@@ -25,6 +25,7 @@ from stepwell_engine.adapters.sqs.hints import SqsBatches, SqsDispatcher, SqsRed
 from stepwell_engine.adapters.sqs.queues import SqsQueues
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.ports import Clock, StepRunner, Ticks
+from stepwell_engine.service.worker.process import WorkerProcess
 from stepwell_engine.service.worker.sweep import Sweep
 from stepwell_engine.settings.aws import AwsSettings
 from stepwell_engine.wiring.engine import Engine, assemble
@@ -85,7 +86,10 @@ def aws(
     queues = settings.hints_queue_url, settings.alone_queue_url
     dispatcher = SqsDispatcher(clients, *queues, counters)
     batches = SqsBatches(clients, settings.hints_queue_url, counters)
-    engine = assemble(stores, runners, dispatcher, clock, RandomIds(clock), CAPABILITIES)
+    process = WorkerProcess(count=counters.add)
+    engine = assemble(
+        stores, runners, dispatcher, clock, RandomIds(clock), CAPABILITIES, process=process
+    )
     sweep = Sweep(stores.runs, batches, clock, CAPABILITIES.look_ahead)
     return AwsHome(
         engine=replace(engine, sweep=sweep),

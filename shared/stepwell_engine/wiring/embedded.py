@@ -30,6 +30,7 @@ from stepwell_engine.adapters.sqlite.versions import SqliteVersions
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.errors import StoreError
 from stepwell_engine.ports import Clock, Secrets, StepRunner
+from stepwell_engine.service.worker.process import WorkerProcess
 from stepwell_engine.settings.embedded import Settings, environment
 from stepwell_engine.wiring.engine import Engine, assemble
 from stepwell_engine.wiring.jobs import CHILD, Jobs
@@ -96,7 +97,8 @@ def embedded(settings: Settings, clock: Clock | None = None) -> Home:
         opened.callback(hints.close)
         slots = BoundedLongPollSlots(settings.request_threads // 2)
         ids = RandomIds(clock)
-        engine = assemble(stores, runners, hints, clock, ids, CAPABILITIES, slots, isolation)
+        process = WorkerProcess(isolation=isolation)
+        engine = assemble(stores, runners, hints, clock, ids, CAPABILITIES, slots, process)
         kept = opened.pop_all()
 
     def abandon() -> int:

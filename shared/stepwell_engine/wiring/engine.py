@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stepwell_engine.adapters.process.task_groups import ThreadTaskGroups
-from stepwell_engine.ports import Clock, Dispatcher, Ids, Isolation, LongPollSlots, StepRunner
+from stepwell_engine.ports import Clock, Dispatcher, Ids, LongPollSlots, StepRunner
 from stepwell_engine.service.projects.definitions import Workflows
 from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.process import WorkerProcess
@@ -39,14 +39,14 @@ def assemble(
     ids: Ids,
     capabilities: Capabilities,
     slots: LongPollSlots | None = None,
-    isolation: Isolation | None = None,
+    process: WorkerProcess | None = None,
 ) -> Engine:
     """The use cases over a home's adapters. `slots`: None lets every request wait.
 
-    `isolation` is where attempts of suspects run, in a home that has no lane for them.
+    `process`: what the workers share, where it is not the plainest.
     """
     workflows = Workflows(stores.versions, stores.secrets, clock)
-    process = WorkerProcess(isolation=isolation)
+    process = process or WorkerProcess()
 
     def make_services() -> "Services":
         from stepwell_engine.wiring.services import services  # noqa: PLC0415

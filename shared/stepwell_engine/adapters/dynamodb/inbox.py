@@ -11,6 +11,7 @@ from stepwell_engine import limits
 from stepwell_engine.adapters.delivery import KeyEntry
 from stepwell_engine.adapters.dynamodb.blobs import Blobs
 from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item, Rejected
+from stepwell_engine.adapters.dynamodb.commits import number
 from stepwell_engine.adapters.dynamodb.heads import KIND, RUN_ID, from_item, key_of
 from stepwell_engine.adapters.dynamodb.models import (
     DELIVERY,
@@ -20,7 +21,7 @@ from stepwell_engine.adapters.dynamodb.models import (
     InboxAttribute,
     SlotItem,
 )
-from stepwell_engine.adapters.dynamodb.writes import IS_LIVE, LIVE_VALUES, number
+from stepwell_engine.adapters.dynamodb.writes import IS_LIVE, LIVE_VALUES
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage, MessageKind, Slot
 from stepwell_engine.core.values.units import EpochMs, RunId

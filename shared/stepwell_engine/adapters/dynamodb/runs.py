@@ -112,6 +112,12 @@ class DynamoRuns:
             self._blobs.put(commit.run_id, blob)
         return self._writes.commit(commit)
 
+    def let_go(self, commit: Commit) -> bool:
+        """One step forward, whatever the format."""
+        for blob in commit.blobs:
+            self._blobs.put(commit.run_id, blob)
+        return self._writes.let_go(commit)
+
     def deliver(
         self,
         run_id: RunId,

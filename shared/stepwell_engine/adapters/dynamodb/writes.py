@@ -4,16 +4,27 @@ These are low-level calls because a refusal must return the item as it stands, a
 a cancelled transaction must be told apart. All names are the model's.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from stepwell_engine.adapters.dynamodb.client import DynamoDB, Rejected
+from stepwell_engine.adapters.dynamodb.commits import (
+    CANCELLED_CODE,
+    EXPECTED,
+    LIVE_CODES,
+    READABLE,
+    READABLE_VALUES,
+    CommitWrite,
+    code,
+    number,
+    write_of,
+)
 from stepwell_engine.adapters.dynamodb.heads import from_item, key_of
-from stepwell_engine.adapters.dynamodb.models import HeadItem, InboxAttribute
+from stepwell_engine.adapters.dynamodb.models import HeadItem
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.lane import Lane
-from stepwell_engine.core.run.status import LIVE, Status
+from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, RunId
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.limits import (
@@ -23,7 +34,7 @@ from stepwell_engine.limits import (
     SUSPECT_LOST_LEASES,
     TICK,
 )
-from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Done, Refused, Written
+from stepwell_engine.ports import Commit, Done, Refused, Written
 
 Values = dict[str, Any]
 
@@ -40,33 +51,16 @@ _REVISION: Final = HeadItem.revision.attr_name
 _COMMIT: Final = HeadItem.commit.attr_name
 _LOST: Final = HeadItem.lost.attr_name
 _JOURNAL: Final = HeadItem.journal.attr_name
-_INBOX: Final = HeadItem.inbox.attr_name
 _PARENT: Final = HeadItem.parent.attr_name
 _NOTIFY_PENDING: Final = HeadItem.notify_pending.attr_name
 _CASCADE: Final = HeadItem.cascade.attr_name
 _ALONE: Final = HeadItem.alone.attr_name
 _ALONE_LOSSES: Final = HeadItem.alone_losses.attr_name
-_OVERFLOW_COUNT: Final = HeadItem.overflow_count.attr_name
-_WANTS: Final = HeadItem.wants.attr_name
-_WANTS_SEQ: Final = HeadItem.wants_seq.attr_name
 _FORMAT: Final = HeadItem.format.attr_name
-
-
-def _code(status: Status) -> Values:
-    return {"S": HeadItem.status.serialize(status)}
-
-
-def number(value: int) -> Values:
-    """A number as a value of DynamoDB's."""
-    return {"N": str(value)}
-
-
-_LIVE_CODES: Final = {f":live{i}": _code(status) for i, status in enumerate(sorted(LIVE))}
-_READABLE: Final = f"{_FORMAT} <= :format"
-IS_LIVE: Final = f"{_STATUS} IN ({', '.join(_LIVE_CODES)}) AND {_READABLE}"
-LIVE_VALUES: Final = {**_LIVE_CODES, ":format": number(RUN_FORMAT)}
-_IS_CANCELLED: Final = f"{_STATUS} = :cancelled AND {_READABLE}"
-_CANCELLED_VALUES: Final = {":cancelled": _code(Status.CANCELLED), ":format": number(RUN_FORMAT)}
+IS_LIVE: Final = f"{EXPECTED['live'][0]} AND {READABLE}"
+LIVE_VALUES: Final = {**LIVE_CODES, **READABLE_VALUES}
+_IS_CANCELLED: Final = f"{EXPECTED['cancelled'][0]} AND {READABLE}"
+_CANCELLED_VALUES: Final = {**CANCELLED_CODE, **READABLE_VALUES}
 
 _IS_READY: Final = f"{IS_LIVE} AND {_READY_AT} <= :now"
 _FREE: Final = f"attribute_not_exists({_TOKEN})"
@@ -146,10 +140,10 @@ _CLOSES: Final = {
 _MARKS_NOTIFIED: Final = {
     "held": _Form(
         f"SET {_WAKE_AT} = {_UNTIL} REMOVE {_NOTIFY_PENDING}",
-        f"{_READABLE} AND {_NOTIFIES} AND {_HELD}",
+        f"{READABLE} AND {_NOTIFIES} AND {_HELD}",
     ),
     "free": _Form(
-        f"REMOVE {_NOTIFY_PENDING}, {_WAKE_AT}", f"{_READABLE} AND {_NOTIFIES} AND {_FREE}"
+        f"REMOVE {_NOTIFY_PENDING}, {_WAKE_AT}", f"{READABLE} AND {_NOTIFIES} AND {_FREE}"
     ),
 }
 
@@ -224,60 +218,44 @@ class HeadWrites:
 
     def commit(self, commit: Commit) -> Written:
         """One step forward; the blobs are there already."""
-        sets: Values = {_COMMIT: number(commit.commit_seq + 1), _JOURNAL: {"B": commit.journal}}
-        removes = _removed(commit)
-        if commit.status is not KEEP:
-            sets[_STATUS] = _code(commit.status)
-        if commit.ready_at is not KEEP:
-            sets[_READY_AT] = number(commit.ready_at)
-        if commit.ended_at is not KEEP:
-            sets[_ENDED_AT] = number(commit.ended_at)
-        if commit.notify_pending:
-            sets[_NOTIFY_PENDING] = {"BOOL": True}
-        if commit.format > BASE_RUN_FORMAT:  # no newer one is stored: the condition says so
-            sets[_FORMAT] = number(commit.format)
-        if commit.wake_at is not None and commit.wake_at is not KEEP:
-            sets[_WAKE_AT] = number(commit.wake_at)
-        if commit.wants is not KEEP:
-            sets |= {_WANTS: {"S": commit.wants}, _WANTS_SEQ: number(commit.commit_seq + 1)}
-        adds = {_OVERFLOW_COUNT: number(-len(commit.taken))} if commit.taken else {}
-        names: dict[str, str] = {}
-        for place, message_id in enumerate(dict.fromkeys(commit.consumed)):
-            names |= {f"#m{place}": message_id, f"#p{place}": InboxAttribute.place_of(message_id)}
-        removes += [f"{_INBOX}.{name}" for name in names]
-        condition, values = (
-            (IS_LIVE, LIVE_VALUES)
-            if commit.expect == "live"
-            else (_IS_CANCELLED, _CANCELLED_VALUES)
-        )
-        condition = f"{condition} AND {_IS_NEXT}"
-        values = {
-            **values,
-            ":token": {"S": commit.lease_token},
-            ":commit": number(commit.commit_seq),
-        }
-        if commit.inbox_seq is not UNCHECKED:
-            condition = f"{condition} AND {_REVISION} = :revision"
-            values[":revision"] = number(commit.inbox_seq)
-        values |= {f":{name}": value for name, value in (sets | adds).items()}
-        update = _expression(sets, adds, removes)
+        write = write_of(commit)
+        condition = f"{write.condition} AND {READABLE}"
+        values = {**write.values, **READABLE_VALUES}
         if commit.wake_at is not None:
-            return self._update(commit.run_id, update, condition, values, names)
+            update = write.update()
+            return self._update(commit.run_id, update, condition, values, write.names)
         forms = {
-            "notifies": _Form(update, f"{condition} AND {_NOTIFIES}"),
-            "notifies nobody": _Form(
-                _expression(sets, adds, [*removes, _WAKE_AT]), f"{condition} AND {_NOTIFIES_NOBODY}"
-            ),
+            "notifies": _Form(write.update(), f"{condition} AND {_NOTIFIES}"),
+            "notifies nobody": _Form(write.update(_WAKE_AT), f"{condition} AND {_NOTIFIES_NOBODY}"),
         }
         return self._fitting(
-            commit.run_id, forms, "notifies nobody", _by_notify_pending, values, names
+            commit.run_id, forms, "notifies nobody", _by_notify_pending, values, write.names
         )
+
+    def let_go(self, commit: Commit) -> bool:
+        """One step forward, whatever the format; the blobs are there already."""
+        if commit.format > BASE_RUN_FORMAT:
+            write = write_of(commit)
+            if self._let_go(commit.run_id, write, f"{write.condition} AND {_FORMAT} <= :{_FORMAT}"):
+                return True
+        write = write_of(replace(commit, format=BASE_RUN_FORMAT))
+        return self._let_go(commit.run_id, write, write.condition)
+
+    def _let_go(self, run_id: RunId, write: CommitWrite, condition: str) -> bool:
+        written = self._database.update(
+            self._table,
+            key_of(run_id),
+            UpdateExpression=write.update(),
+            ConditionExpression=condition,
+            ExpressionAttributeValues=write.values,
+        )
+        return not isinstance(written, Rejected)
 
     def cancel(self, run_id: RunId, now: EpochMs, cascade: bool) -> Written:
         """End a live run: one that nobody holds has nothing to wake for but to notify somebody."""
         values = {
             **LIVE_VALUES,
-            ":cancelled": _code(Status.CANCELLED),
+            ":cancelled": code(Status.CANCELLED),
             ":now": number(now),
             ":one": number(1),
         }
@@ -364,15 +342,6 @@ class HeadWrites:
         return Done(from_item(written))
 
 
-def _removed(commit: Commit) -> list[str]:
-    """What goes with a commit, beside the messages that it consumed."""
-    return [
-        *((_TOKEN, _UNTIL, _CLAIMED_AT, _ALONE) if commit.release else ()),
-        *((_LOST,) if commit.progress else ()),
-        *((_ALONE_LOSSES,) if commit.recorded else ()),
-    ]
-
-
 def _by_notify_pending(head: Head) -> str:
     return "notifies" if head.notify_pending else "notifies nobody"
 
@@ -383,14 +352,6 @@ def _by_lease(head: Head) -> str:
 
 def _by_kin(head: Head) -> str:
     return _by_lease(head) if head.parent is None else "child"
-
-
-def _expression(sets: Iterable[str], adds: Iterable[str], removes: Iterable[str]) -> str:
-    """Each name is set to the value called like it, or goes up by that."""
-    text = "SET " + ", ".join(f"{name} = :{name}" for name in sets)
-    for name in adds:
-        text += f" ADD {name} :{name}"
-    return f"{text} REMOVE {', '.join(removes)}" if removes else text
 
 
 def _restless(run_id: RunId) -> Unavailable:

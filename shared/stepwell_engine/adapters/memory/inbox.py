@@ -20,6 +20,8 @@ class MemoryInboxes:
     Every condition (`_may_…`) and every transition (`_delivered`, …) is a method of its own.
     """
 
+    known_format = limits.RUN_FORMAT
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._heads: dict[str, Head] = {}
@@ -154,8 +156,8 @@ class MemoryInboxes:
 
     def _read(self, run_id: RunId) -> Head | None:
         head = self._heads.get(run_id)
-        if head is not None and head.format > limits.RUN_FORMAT:
-            raise NewerFormat(f"run {run_id}", head.format, limits.RUN_FORMAT)
+        if head is not None and head.format > self.known_format:
+            raise NewerFormat(f"run {run_id}", head.format, self.known_format)
         return head
 
     def _put(self, head: Head, blobs: Sequence[Blob] = ()) -> Done:

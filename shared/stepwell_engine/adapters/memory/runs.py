@@ -202,6 +202,15 @@ class MemoryRuns(MemoryInboxes):
                 return Refused(head)
             return self._put(self._committed(head, commit), commit.blobs)
 
+    def let_go(self, commit: Commit) -> bool:
+        """One step forward, whatever the format."""
+        with self._lock:
+            head = self._heads.get(commit.run_id)
+            if head is None or not self._may_commit(head, commit):
+                return False
+            self._put(self._committed(head, commit), commit.blobs)
+            return True
+
     def cancel(self, run_id: RunId, now: EpochMs, cascade: bool = False) -> Written:
         """End a live run; its lease stays."""
         with self._lock:
@@ -236,7 +245,9 @@ class MemoryRuns(MemoryInboxes):
             found = sorted(
                 (head.wake_at, head.run_id, head.project)
                 for head in self._heads.values()
-                if head.wake_at is not None and head.wake_at <= before and head.format <= RUN_FORMAT
+                if head.wake_at is not None
+                and head.wake_at <= before
+                and head.format <= self.known_format
             )
         rest = [entry for entry in found if entry[:2] > after]
         page = [Due(about_run(run_id, project), at) for at, run_id, project in rest[:limit]]
@@ -259,7 +270,7 @@ class MemoryRuns(MemoryInboxes):
                 if (head.project, head.workflow) == (project, workflow)
                 and (before is None or head.run_id < before)
                 and (status is None or head.status is status)
-                and head.format <= RUN_FORMAT
+                and head.format <= self.known_format
             ]
         return sorted(found, key=lambda head: head.run_id, reverse=True)[:limit]
 

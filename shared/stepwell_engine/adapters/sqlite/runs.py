@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from stepwell_engine.adapters.delivery import deliver
-from stepwell_engine.adapters.sqlite.database import Database
+from stepwell_engine.adapters.sqlite.database import Database, Row
 from stepwell_engine.adapters.sqlite.heads import (
     COLUMNS,
     INSERT,
@@ -56,7 +56,7 @@ _EXTEND: Final = f"""
     UPDATE heads SET until = ?, wake_at = ?
     WHERE run_id = ? AND token = ? AND until <= ? AND {IS_LIVE} AND {READABLE}
     {RETURNING}"""
-_COMMIT: Final = f"""
+_COMMIT: Final = """
     UPDATE heads SET commits = commits + 1, journal = ?, status = coalesce(?, status),
         ready_at = coalesce(?, ready_at), ended_at = coalesce(?, ended_at),
         token = iif(?, NULL, token), until = iif(?, 0, until), claimed_at = iif(?, 0, claimed_at),
@@ -65,16 +65,16 @@ _COMMIT: Final = f"""
         overflow_count = overflow_count - ?, wants_seq = iif(? IS NULL, wants_seq, commits + 1),
         wants = coalesce(?, wants)%s
     WHERE run_id = ? AND token = ? AND commits = ? AND revision = coalesce(?, revision)
-      AND %s AND {READABLE}
-    {RETURNING}"""
+      AND %s"""
 _EXPECTED: Final = {"live": IS_LIVE, "cancelled": "status = 'cancelled'"}
 # By (expected status, whether wake_at is set): what is not set costs no write of its index.
-_COMMITS: Final = {
+_LETS_GO: Final = {
     (expect, wake): _COMMIT
     % (", wake_at = iif(owes, coalesce(?, wake_at), ?)" if wake else "", condition)
     for expect, condition in _EXPECTED.items()
     for wake in (False, True)
 }
+_COMMITS: Final = {form: f"{sql} AND {READABLE} {RETURNING}" for form, sql in _LETS_GO.items()}
 _DROP_MESSAGE: Final = "DELETE FROM mail WHERE run_id = ? AND id = ?"
 _COUNT_INBOX: Final = f"""
     UPDATE heads SET mails = (SELECT count(*) FROM mail WHERE mail.run_id = heads.run_id)
@@ -188,30 +188,7 @@ class SqliteRuns:
     def commit(self, commit: Commit) -> Written:
         """One step forward."""
         run_id = commit.run_id
-        sql = _COMMITS[commit.expect, commit.wake_at is not KEEP]
-        wants = None if commit.wants is KEEP else commit.wants
-        values = (
-            commit.journal,
-            None if commit.status is KEEP else commit.status.value,
-            None if commit.ready_at is KEEP else commit.ready_at,
-            None if commit.ended_at is KEEP else commit.ended_at,
-            commit.release,
-            commit.release,
-            commit.release,
-            commit.release,
-            commit.progress,
-            commit.recorded,
-            commit.notify_pending,
-            commit.format,
-            len(commit.taken),
-            wants,
-            wants,
-            *(() if commit.wake_at is KEEP else (commit.wake_at, commit.wake_at)),
-            run_id,
-            commit.lease_token,
-            commit.commit_seq,
-            None if commit.inbox_seq is UNCHECKED else commit.inbox_seq,
-        )
+        sql, values = _COMMITS[_form_of(commit)], _values_of(commit)
 
         def operation(connection: sqlite3.Connection) -> Written:
             row = connection.execute(sql, values).fetchone()
@@ -225,6 +202,18 @@ class SqliteRuns:
                 connection.executemany(_DROP_MESSAGE, gone)
                 row = connection.execute(_COUNT_INBOX, (run_id,)).fetchone()
             return Done(head_of(connection, row))
+
+        return self._database.write(operation)
+
+    def let_go(self, commit: Commit) -> bool:
+        """One step forward, whatever the format."""
+        sql, values = _LETS_GO[_form_of(commit)], _values_of(commit)
+
+        def operation(connection: sqlite3.Connection) -> bool:
+            if connection.execute(sql, values).rowcount == 0:
+                return False
+            put_blobs(connection, commit.run_id, commit.blobs)
+            return True
 
         return self._database.write(operation)
 
@@ -321,3 +310,33 @@ class SqliteRuns:
             return held + connection.execute(_RECOVER_READY, (now, now, now)).rowcount
 
         return self._database.write(operation)
+
+
+def _form_of(commit: Commit) -> tuple[str, bool]:
+    return commit.expect, commit.wake_at is not KEEP
+
+
+def _values_of(commit: Commit) -> Row:
+    wants = None if commit.wants is KEEP else commit.wants
+    return (
+        commit.journal,
+        None if commit.status is KEEP else commit.status.value,
+        None if commit.ready_at is KEEP else commit.ready_at,
+        None if commit.ended_at is KEEP else commit.ended_at,
+        commit.release,
+        commit.release,
+        commit.release,
+        commit.release,
+        commit.progress,
+        commit.recorded,
+        commit.notify_pending,
+        commit.format,
+        len(commit.taken),
+        wants,
+        wants,
+        *(() if commit.wake_at is KEEP else (commit.wake_at, commit.wake_at)),
+        commit.run_id,
+        commit.lease_token,
+        commit.commit_seq,
+        None if commit.inbox_seq is UNCHECKED else commit.inbox_seq,
+    )

@@ -128,10 +128,11 @@ class Advance:
                 run = self._prepare(head, token, time, group, isolated)
                 if run is not None:
                     self._process.held[head.run_id] = run
-                    run.go()
-        except NewerFormat as error:  # of the version, or of the run's or its parent's journal
-            log.warning("run %s: %s", head.run_id, error)  # a newer worker will take it
-            self._let_go(run, head, limits.LEASE, time)
+                    self._go(run)
+        except NewerFormat as error:  # of the version, of this run or of one beside it
+            self._process.met_newer(head.run_id, error)  # a newer worker will take it
+            if run is None:
+                self._let_go(run, head, limits.LEASE, time)
         except StoreError:
             # Nobody knows the program or the child now, which says nothing about the run.
             self._let_go(run, head, 0, time)
@@ -142,6 +143,13 @@ class Advance:
         finally:
             if not self._process.abandoned:  # else it is let go of by who abandons it
                 self._process.held.pop(head.run_id, None)
+
+    def _go(self, run: LeasedRun) -> None:
+        try:
+            run.go()
+        except NewerFormat:
+            run.let_go()
+            raise
 
     def _prepare(
         self, head: Head, token: LeaseToken, time: TimeBudget, group: TaskGroup, isolated: bool
@@ -192,7 +200,7 @@ class Advance:
             try:
                 written = retry_unavailable(self._clock, claim)
             except NewerFormat as error:
-                log.warning("run %s: %s", run_id, error)
+                self._process.met_newer(run_id, error)
                 return None
             except StoreError as error:
                 unanswered[run_id] = token  # it may have succeeded
@@ -227,7 +235,7 @@ class Advance:
             self._children.notify(head)
             self._close(head)
         except NewerFormat as error:
-            log.warning("run %s: %s", head.run_id, error)
+            self._process.met_newer(head.run_id, error)
 
     def _close(self, head: Head) -> None:
         """Settle a cancelled run whose worker never came back: its step becomes cancelled."""
@@ -264,4 +272,4 @@ class Advance:
     def _release(self, head: Head, pause: Ms, time: TimeBudget) -> None:
         """Let go of a run as it is, for `pause` ms at least; nobody counts as lost."""
         persist = Persistence(self._clock, self._process.refusals, head.run_id, time.patience)
-        persist(lambda: self._runs.commit(release_of(head, self._clock.now() + pause)))
+        persist(lambda: self._runs.let_go(release_of(head, self._clock.now() + pause)))

@@ -4,7 +4,6 @@ Whatever the worker has to tell others (hints, messages) goes out after the writ
 true. What the run executes is a Program: nothing here knows a kind of step.
 """
 
-import logging
 from collections import deque
 from dataclasses import replace
 from functools import partial
@@ -42,15 +41,13 @@ from stepwell_engine.ports import Done, TaskGroup
 from stepwell_engine.service.runs.run_reader import codec_of
 from stepwell_engine.service.worker.abandon import release_abandoned
 from stepwell_engine.service.worker.commits import cancelled_commit_of, commit_of, without_largest
+from stepwell_engine.service.worker.letting_go import LettingGo
 from stepwell_engine.service.worker.overflow import read_more
 from stepwell_engine.service.worker.persistence import Persistence
 from stepwell_engine.service.worker.time_budget import TimeBudget
 from stepwell_engine.service.worker.tools import Tools, run_attempt
 
-log = logging.getLogger(__name__)
-
-# What starting or cancelling a child run may take: a few calls of the store.
-CHILD_CALLS = 10 * limits.SECOND
+CHILD_CALLS = 10 * limits.SECOND  # what starting or cancelling a child run may take
 
 
 class LeasedRun:
@@ -92,6 +89,7 @@ class LeasedRun:
         self._overflow = NOTHING_READ  # what was read of the inbox's; it never changes
         self._waited = False  # for attempts in flight, since the head was last seen
         self._started: RunId | None = None  # a child that is not known to be waited for
+        self._tried: Journal | None = None  # written, perhaps: the store did not answer
         self._isolated = isolated
 
     @property
@@ -117,6 +115,12 @@ class LeasedRun:
         in_hand = (*self._uncommitted, *self._completed)
         run = self._program, self._codec, self._head, in_hand, frozenset(self._in_flight)
         return release_abandoned(self._tools, *run, self._overflow, ends)
+
+    def let_go(self) -> None:
+        """A newer version writes to the run: record what is in hand, and release."""
+        self._wait_for_all()
+        let_go = LettingGo(self._tools, self._persist, self._program, self._head)
+        let_go(self._committed, self._tried, self._uncommitted)
 
     def fail(self, reason: str) -> None:
         """Fail the run at once, for a structural reason: nothing is compensated."""
@@ -282,10 +286,12 @@ class LeasedRun:
         commit = commit_of(
             head, packed, decision, self._committed, now, release=release, recorded=recorded
         )
+        self._tried = packed.journal
         try:
             written = self._persist(lambda: self._tools.runs.commit(commit))
         except Unstorable as error:
             return self._unstorable(error)
+        self._tried = None
         if not isinstance(written, Done):
             return self._refused(written.head)
         self._take(written.head, packed.journal)
@@ -326,7 +332,7 @@ class LeasedRun:
             return self._claim_again(head)
         if head.commit_seq != self._head.commit_seq:
             # This worker's own write had succeeded although the store did not answer.
-            self._take(head, self._decoded(head))
+            self._take(head, self._codec.decode(head.journal))
         self._head = head  # with a new message, perhaps: decide again
         if head.status is Status.CANCELLED:
             self._record_cancelled(head)
@@ -346,7 +352,7 @@ class LeasedRun:
         over = head.lease_token is None or head.lease_expires_at + limits.CLOCK_MARGIN < now
         if self._tools.process.abandoned or not head.live or not over:
             return False
-        if self._settled(journal := self._decoded(head)) is journal:
+        if self._settled(journal := self._codec.decode(head.journal)) is journal:
             return False
         token = self._tools.ids.token()
         claim = partial(
@@ -356,11 +362,8 @@ class LeasedRun:
         if not isinstance(claimed, Done):
             return False
         self._token = token
-        self._take(claimed.head, self._decoded(claimed.head))
+        self._take(claimed.head, self._codec.decode(claimed.head.journal))
         return True
-
-    def _decoded(self, head: Head) -> Journal:
-        return self._codec.decode(head.journal)
 
     def _unstorable(self, error: Unstorable) -> bool:
         """Fail the attempt whose outcome cannot be stored, with the true reason."""
@@ -370,9 +373,7 @@ class LeasedRun:
 
     def _record_cancelled(self, head: Head) -> None:
         """The run was cancelled meanwhile: record what is in flight, move nothing."""
-        while self._in_flight:
-            self._group.wait(None)
-            self._settle_completed()
+        self._wait_for_all()
         journal = self._committed
         at = head.ended_at or self._tools.clock.now()
         for completed in self._uncommitted:
@@ -390,3 +391,8 @@ class LeasedRun:
             self._record_cancelled(head)
             return
         children.leave_unstarted(head, begun)
+
+    def _wait_for_all(self) -> None:
+        while self._in_flight:
+            self._group.wait(None)
+            self._settle_completed()

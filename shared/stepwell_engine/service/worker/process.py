@@ -1,11 +1,18 @@
 """What the workers of one process share."""
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, RunId
+from stepwell_engine.errors import NewerFormat
 from stepwell_engine.ports import Isolation
 from stepwell_engine.service.runs.store_refusals import StoreRefusals
+
+log = logging.getLogger(__name__)
+
+MOST_REMEMBERED: Final = 10_000  # runs that it said of that they are newer
 
 
 class Held(Protocol):
@@ -22,7 +29,7 @@ class WorkerProcess:
 
     `unanswered` are tokens of claims that may have succeeded, to be used again. `held` are the
     runs in progress. `abandoned`: the process ends without waiting for them, so that no worker may
-    begin or claim anything more.
+    begin or claim anything more. `count` takes the name of a metric.
     """
 
     refusals: StoreRefusals = field(default_factory=StoreRefusals)
@@ -30,3 +37,15 @@ class WorkerProcess:
     isolation: Isolation | None = None
     held: dict[RunId, Held] = field(default_factory=dict)
     abandoned: bool = False
+    count: Callable[[str], None] = lambda _: None
+    newer: set[RunId] = field(default_factory=set)
+
+    def met_newer(self, run_id: RunId, error: NewerFormat) -> None:
+        """A worker leaves a run to newer ones: counted each time, said once."""
+        self.count("NewerFormats")
+        if run_id in self.newer:
+            return
+        if len(self.newer) >= MOST_REMEMBERED:
+            self.newer.clear()
+        self.newer.add(run_id)
+        log.warning("run %s: %s", run_id, error)
