@@ -35,7 +35,7 @@ _BELOW: Final = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
 class Watched:
     """What is watched, by the names of its alarms; tables with the names of their indexes."""
 
-    hints: sqs.IQueue
+    hints: Mapping[str, sqs.IQueue]
     dead_letters: Mapping[str, sqs.IQueue]
     functions: Mapping[str, lambda_.IFunction]
     tick: lambda_.IFunction
@@ -94,14 +94,15 @@ class Alarms(Construct):
         )
 
     def _hints(self, watched: Watched) -> None:
-        self._alarm(
-            "OldestHint",
-            watched.hints.metric_approximate_age_of_oldest_message(
-                period=FIVE_MINUTES, statistic="Maximum"
-            ),
-            OLDEST_HINT,
-            "Hints are not worked on: executors fail, are throttled, or are too few.",
-        )
+        for name, queue in watched.hints.items():
+            self._alarm(
+                f"Oldest{name}",
+                queue.metric_approximate_age_of_oldest_message(
+                    period=FIVE_MINUTES, statistic="Maximum"
+                ),
+                OLDEST_HINT,
+                "Hints are not worked on: executors fail, are throttled, or are too few.",
+            )
         for name, queue in watched.dead_letters.items():
             self._alarm(
                 name,

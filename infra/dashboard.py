@@ -61,14 +61,17 @@ def _graph(
 
 
 def _waiting(watched: Watched) -> cloudwatch.GraphWidget:
-    hints = watched.hints
-    return _graph(
-        "Hints: waiting, delayed, in work; age of the oldest",
-        hints.metric_approximate_number_of_messages_visible(label="waiting"),
-        hints.metric_approximate_number_of_messages_delayed(label="delayed"),
-        hints.metric_approximate_number_of_messages_not_visible(label="in work"),
-        right=[hints.metric_approximate_age_of_oldest_message(label="oldest (s)")],
-    )
+    left: list[cloudwatch.IMetric] = []
+    right: list[cloudwatch.IMetric] = []
+    for name, queue in watched.hints.items():
+        left += [
+            queue.metric_approximate_number_of_messages_visible(label=f"{name}: waiting"),
+            queue.metric_approximate_number_of_messages_delayed(label=f"{name}: delayed"),
+            queue.metric_approximate_number_of_messages_not_visible(label=f"{name}: in work"),
+        ]
+        right.append(queue.metric_approximate_age_of_oldest_message(label=f"{name}: oldest (s)"))
+    title = "Hints: waiting, delayed, in work; age of the oldest"
+    return _graph(title, *left, right=right)
 
 
 def _dead(watched: Watched) -> cloudwatch.GraphWidget:

@@ -47,7 +47,7 @@ def compose(
     cdk.CfnOutput(api_stack, URL, value=str(api.url), description="where the API answers")
 
     watched = Watched(
-        hints=compute.messaging.hints,
+        hints={"Hint": compute.messaging.hints, "AloneHint": compute.messaging.alone},
         dead_letters={
             "DeadHints": compute.messaging.dead_hints,
             "DeadTicks": compute.messaging.dead_ticks,

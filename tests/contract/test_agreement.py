@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from stepwell_engine.core.run.head import Blob
 from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import about_run
-from stepwell_engine.limits import CLOCK_MARGIN
+from stepwell_engine.limits import CLOCK_MARGIN, SUSPECT_LOST_LEASES
 from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Due, Runs, Written
 from tests.contract.heads import NOW, a_head, some_message
 from tests.contract.homes import HOMES, MemoryHome
@@ -35,6 +36,8 @@ def creates(draw: st.DrawFn) -> Call:
         ready_at=draw(TIMES),
         idempotency_key=draw(st.sampled_from([None, "k"])),
         parent=draw(st.sampled_from([None, "parent"])),
+        lost_leases=draw(st.sampled_from([0, SUSPECT_LOST_LEASES - 1, SUSPECT_LOST_LEASES])),
+        alone=draw(st.booleans()),
     )
     blobs = (Blob("input", draw(st.binary(max_size=3))),)
 
@@ -61,6 +64,7 @@ def commits(draw: st.DrawFn) -> Call:
         ended_at=draw(st.just(KEEP) | TIMES),
         release=draw(st.booleans()),
         progress=draw(st.booleans()),
+        recorded=draw(st.booleans()),
         consumed=tuple(draw(st.lists(MAILS, max_size=2))),
         taken=tuple(draw(st.lists(st.integers(1, 4), max_size=1))),
         wants=draw(st.just(KEEP) | st.sampled_from(["", "paid", "t1"])),
@@ -73,8 +77,9 @@ def commits(draw: st.DrawFn) -> Call:
 @st.composite
 def leases(draw: st.DrawFn) -> Call:
     token, now, until = draw(TOKENS), draw(TIMES), draw(TIMES)
+    lane = draw(st.sampled_from(Lane))
     if draw(st.booleans()):
-        return lambda runs, run_id: runs.claim(run_id, token, now, until)
+        return lambda runs, run_id: runs.claim(run_id, token, now, until, lane)
     return lambda runs, run_id: runs.extend(run_id, token, until, now)
 
 

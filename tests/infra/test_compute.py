@@ -1,4 +1,4 @@
-"""The compute stack: functions, the queue of hints, the tick."""
+"""The compute stack: functions, the queues of hints, the tick."""
 
 import json
 from pathlib import Path
@@ -10,13 +10,15 @@ from stepwell_engine.settings import aws
 from tests.infra.templates import Assembly, arn_of
 
 TIMEOUTS = {"Api": 28, "Executor": 900, "Tick": 60}
-QUEUES = ("Hints", "DeadHints", "DeadTicks")
+QUEUES = ("Hints", "Alone", "DeadHints", "DeadTicks")
+OF_HINTS = ("MessagingHints", "MessagingAlone")
 
 
-def test_the_queue_hides_a_batch_for_as_long_as_an_executor_may_run(
-    default: Assembly,
+@pytest.mark.parametrize("name", OF_HINTS)
+def test_a_queue_hides_a_batch_for_as_long_as_an_executor_may_run(
+    default: Assembly, name: str
 ) -> None:
-    queue = default.template("compute").one("SQS::Queue", "MessagingHints")
+    queue = default.template("compute").one("SQS::Queue", name)
     assert queue["VisibilityTimeout"] == TIMEOUTS["Executor"]
     assert queue["ReceiveMessageWaitTimeSeconds"] == 20
     assert "FifoQueue" not in queue
@@ -28,8 +30,9 @@ def test_the_queue_hides_a_batch_for_as_long_as_an_executor_may_run(
 def test_what_cannot_be_delivered_is_kept_for_two_weeks(default: Assembly) -> None:
     compute = default.template("compute")
     dead = compute.name("SQS::Queue", "DeadHints")
-    redrive = compute.one("SQS::Queue", "MessagingHints")["RedrivePolicy"]
-    assert redrive == {"deadLetterTargetArn": arn_of(dead), "maxReceiveCount": 10}
+    for name in OF_HINTS:
+        redrive = compute.one("SQS::Queue", name)["RedrivePolicy"]
+        assert redrive == {"deadLetterTargetArn": arn_of(dead), "maxReceiveCount": 10}
     for name in ("DeadHints", "DeadTicks"):
         assert compute.one("SQS::Queue", name)["MessageRetentionPeriod"] == 14 * 86_400
 

@@ -79,8 +79,15 @@ def test_the_schedule_may_invoke_the_tick_and_leave_dead_letters(compute: Templa
     assert json.loads(dead) == arn_of(compute.name("SQS::Queue", "DeadTicks"))
 
 
-def test_only_the_executor_takes_hints(compute: Template) -> None:
-    hints = json.dumps(arn_of(compute.name("SQS::Queue", "MessagingHints")))
+def test_only_the_executor_sends_suspects_to_where_they_are_alone(compute: Template) -> None:
+    alone = json.dumps(arn_of(compute.name("SQS::Queue", "MessagingAlone")))
+    senders = {role for role in ROLES if alone in resources(compute, role, "sqs:SendMessage")}
+    assert senders == {"ComputeExecutorRole"}
+
+
+@pytest.mark.parametrize("queue", ["MessagingHints", "MessagingAlone"])
+def test_only_the_executor_takes_hints(compute: Template, queue: str) -> None:
+    hints = json.dumps(arn_of(compute.name("SQS::Queue", queue)))
     takers = {
         role
         for role in ROLES

@@ -32,6 +32,7 @@ def test_the_alarms_are_these(default: Assembly) -> None:
     found = default.template("watch").all("CloudWatch::Alarm").values()
     assert {one["Properties"]["AlarmName"].removeprefix("stepwell-dev-") for one in found} == {
         "OldestHint",
+        "OldestAloneHint",
         "DeadHints",
         "DeadTicks",
         "ApiErrors",
@@ -50,14 +51,17 @@ def test_the_alarms_are_these(default: Assembly) -> None:
     assert all(one["Properties"]["AlarmDescription"] for one in found)
 
 
+@pytest.mark.parametrize(
+    ("name", "queue"), [("OldestHint", "MessagingHints"), ("OldestAloneHint", "MessagingAlone")]
+)
 def test_a_hint_is_too_old_when_neither_its_delay_nor_its_work_explains_it(
-    default: Assembly,
+    default: Assembly, name: str, queue: str
 ) -> None:
-    found = alarm(default, "OldestHint")
+    found = alarm(default, name)
     assert found["MetricName"] == "ApproximateAgeOfOldestMessage"
     assert found["Threshold"] == 900 + 900 + 300
     assert (found["ComparisonOperator"], found["Statistic"]) == (AT_LEAST, "Maximum")
-    assert "MessagingHints" in json.dumps(found["Dimensions"])
+    assert queue in json.dumps(found["Dimensions"])
 
 
 @pytest.mark.parametrize("name", ["DeadHints", "DeadTicks"])
@@ -172,7 +176,7 @@ def test_the_dashboard_begins_with_the_alarms(default: Assembly) -> None:
     found = widgets(default)
     first = found[0]
     assert (first["type"], first["y"], first["width"]) == ("alarm", 0, 24)
-    assert len(first["properties"]["alarms"]) == 15
+    assert len(first["properties"]["alarms"]) == 16
     titles = [widget["properties"]["title"] for widget in found[1:]]
     assert titles == [
         "Hints: waiting, delayed, in work; age of the oldest",
@@ -190,3 +194,10 @@ def test_the_dashboard_begins_with_the_alarms(default: Assembly) -> None:
         "Read units",
         "Throttled by DynamoDB",
     ]
+
+
+def test_the_dashboard_shows_both_queues_of_hints(default: Assembly) -> None:
+    (hints,) = (one for one in widgets(default) if "Hints:" in one["properties"].get("title", ""))
+    labels = [metric[-1]["label"] for metric in hints["properties"]["metrics"]]
+    kinds = ("waiting", "delayed", "in work", "oldest (s)")
+    assert set(labels) == {f"{name}: {kind}" for name in ("Hint", "AloneHint") for kind in kinds}

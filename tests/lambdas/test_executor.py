@@ -27,7 +27,7 @@ from stepwell_engine.limits import (
     SUSPECT_LOST_LEASES,
 )
 from stepwell_engine.service.retry_unavailable import retry_unavailable
-from tests.aws.installation import HINTS, clients, waiting
+from tests.aws.installation import ALONE, HINTS, clients, waiting
 from tests.scenarios.aws import AwsHome
 from tests.scenarios.homes import StoryClock
 from tests.scenarios.receiver import Receiver, Reply, receiving
@@ -370,3 +370,17 @@ def test_what_ends_its_sandbox_fails_alone_and_an_innocent_run_goes_on(
     assert deaths == SUSPECT_LOST_LEASES + MAX_ALONE_LOSSES
     home.drain()
     assert home.run("order", innocent)["status"] == "succeeded"
+
+
+def test_the_hint_of_a_suspect_is_sent_on_and_its_run_left_as_it_is(home: AwsHome) -> None:
+    waiting(ALONE).clear()
+    run_id, runs = home.start("order"), home.home.engine.advance._runs
+    for number in range(1 + SUSPECT_LOST_LEASES):
+        runs.claim(run_id, f"token-{number}", home.clock.at, home.clock.at)
+        home.clock.at += CLOCK_MARGIN + 1
+    before = runs.get(run_id)
+    assert failed(home.home, event(hint(run_id))) == []
+    assert runs.get(run_id) == before
+    assert home.messages("emails") == []
+    (sent,) = waiting(ALONE)
+    assert json.loads(sent.body) == json.loads(hint(run_id))
