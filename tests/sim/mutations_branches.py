@@ -258,7 +258,7 @@ _IS_DONE = fanout.is_done
 _RECORD_FAILURE = transitions.record_failure
 _NEVER_STUCK = (
     (_CORE + "settle.record_failure", _counts_as_done),
-    (_CORE + "actions.record_failure", _counts_as_done),
+    (_CORE + "transitions.record_failure", _counts_as_done),
     (_CORE + "compensate._failed_compensation", _none),
 )
 _ANY_MESSAGE = (

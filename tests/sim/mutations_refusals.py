@@ -36,5 +36,5 @@ REFUSALS: tuple[Mutation, ...] = (
         4,
         5,
     ),
-    leased_run("a token that is found is adopted", AdoptsWhatItFinds, 2, 4),
+    leased_run("a token that is found is adopted", AdoptsWhatItFinds, 2, 4, 5),
 )

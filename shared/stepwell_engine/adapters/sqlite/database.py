@@ -308,7 +308,9 @@ class Database:
             return self._unreadable(error)
         if isinstance(error, sqlite3.OperationalError):
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            reason = _REASONS.get(code, f"SQLite answers {error.sqlite_errorname}")
+            reason = _REASONS.get(
+                code, f"SQLite answers {getattr(error, 'sqlite_errorname', error)}"
+            )
             return Unavailable(f"{self._path}: {error}", reason)
         if isinstance(error, sqlite3.DataError):
             return Unstorable(f"{self._path}: {error}")
