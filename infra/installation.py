@@ -65,7 +65,10 @@ class Installation(BaseModel):
         description="concurrency reserved for (and the most of) the API function",
     )
     executor_concurrency: int = Field(
-        default=50, ge=2, le=1_000, description="executors at once, each with up to 10 runs"
+        default=50,
+        ge=2,
+        le=1_000,
+        description="executors at once, each with up to 10 runs; as many with one suspect each",
     )
     due_shards: int = Field(
         default=limits.DUE_SHARDS,
