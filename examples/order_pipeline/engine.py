@@ -44,6 +44,16 @@ class Engine:
         """The process id of the engine that was started last."""
         return self._process.pid if self._process else 0
 
+    @property
+    def code(self) -> int | None:
+        """The exit code of the engine that was started last; None if it runs."""
+        return self._process.poll() if self._process else 0
+
+    def send(self, how: signal.Signals) -> None:
+        """Send the engine a signal, if it runs."""
+        if self._process is not None:
+            self._process.send_signal(how)
+
     def spawn(self) -> None:
         """Start the process, and do not wait for it."""
         command = [sys.executable, "-m", "local", "up"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tools.crash.evidence import Evidence, Execution, Kill, Sighting
+from tools.crash.evidence import Evidence, Execution, How, Kill, Sighting
 from tools.crash.verify import interrupted, repeats, verify
 
 RUN = "run-1"
@@ -14,7 +14,11 @@ START = 1_800_000_000_000  # 2027-01-15T08:00:00Z
 
 def test_consistent_evidence_has_no_violations() -> None:
     assert _violated(_evidence()) == {}
-    assert all(verdict.cases > 0 for verdict in verify(_evidence()))
+    assert {verdict.name for verdict in verify(_evidence()) if not verdict.cases} == {
+        "what ends its process fails after 3 hosts and 5 processes",
+        "a host ends by itself only of poison",
+        "a host that is told to stop stops",
+    }
 
 
 def test_a_repeat_that_a_kill_explains_is_no_violation() -> None:
@@ -33,14 +37,14 @@ def test_an_execution_after_the_record_is_found() -> None:
     double = Execution(f"{RUN}:charge", START + 900, START + 910)
     assert set(_violated(_with_executions(double))) == {
         "nothing runs again after it was recorded",
-        "a step runs again only if a kill interrupted it",
+        "a step runs again only if its host was lost",
     }
 
 
 def test_a_second_execution_without_a_kill_is_found() -> None:
     double = Execution(f"{RUN}:charge", START + 12, START + 15)
     assert set(_violated(_with_executions(double))) == {
-        "a step runs again only if a kill interrupted it"
+        "a step runs again only if its host was lost"
     }
 
 
@@ -55,10 +59,20 @@ def test_an_execution_after_a_record_that_was_later_replaced_is_found() -> None:
     }
 
 
+def test_a_repeat_after_an_orderly_stop_is_found() -> None:
+    evidence = _evidence()
+    stopped = (replace(evidence.kills[0], how=How.STOPPED),)
+    assert set(_violated(replace(evidence, kills=stopped))) == {
+        "a step runs again only if its host was lost"
+    }
+    hurried = (replace(evidence.kills[0], how=How.HURRIED),)
+    assert _violated(replace(evidence, kills=hurried)) == {}
+
+
 def test_two_repeats_in_one_life_are_not_explained_by_its_kill() -> None:
     repeated = Execution(f"{RUN}:work", START + 260, START + 265)
     assert set(_violated(_with_executions(repeated))) == {
-        "a step runs again only if a kill interrupted it"
+        "a step runs again only if its host was lost"
     }
 
 

@@ -1,6 +1,8 @@
 """`python -m tools.crash`: kill the host at random moments of many runs, then check the traces.
 
-Now and then it is stopped in order, or its store is locked for a while."""
+Now and then it is stopped in order, its store refuses for a while, or a step ends it; then it is
+started again, as a supervisor would.
+"""
 
 import argparse
 import secrets
@@ -8,6 +10,7 @@ import shutil
 import statistics
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,9 +19,10 @@ from rich.console import Console
 from rich.table import Table
 
 from examples.order_pipeline.engine import EngineFailed
-from tools.crash.evidence import Evidence
+from tools.crash.evidence import Evidence, How
+from tools.crash.rows import Verdict
 from tools.crash.story import Unfinished, under_fire
-from tools.crash.verify import Verdict, interrupted, repeats, verify
+from tools.crash.verify import interrupted, repeats, verify
 
 SHOWN = 10  # violations of one property
 
@@ -59,7 +63,7 @@ def report(console: Console, evidence: Evidence, verdicts: Sequence[Verdict]) ->
     """What happened, and the table of properties."""
     live = [kill.live for kill in evidence.kills] or [0]
     console.print(
-        f"{len(evidence.kills)} kills hit {min(live)} to {max(live)} live runs "
+        f"{_ends(evidence)}, which hit {min(live)} to {max(live)} live runs "
         f"(median {statistics.median(live):g}) and {interrupted(evidence)} executions in flight; "
         f"{len(evidence.executions)} executions, {repeats(evidence)} of them repeats, "
         f"{len(evidence.messages)} messages"
@@ -77,6 +81,12 @@ def report(console: Console, evidence: Evidence, verdicts: Sequence[Verdict]) ->
     for verdict in verdicts:
         for violation in verdict.violations[:SHOWN]:
             console.print(f"{verdict.name}: {violation}", markup=False, soft_wrap=True)
+
+
+def _ends(evidence: Evidence) -> str:
+    """How often the host ended, in which ways."""
+    ways = Counter(kill.how for kill in evidence.kills)
+    return "The host was " + ", ".join(f"{ways[how]} times {how}" for how in How)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from stepwell_engine.adapters.process.system import SystemClock
 from tools.crash.evidence import Execution
@@ -16,13 +17,17 @@ LONGEST = 60  # ms that an answer takes at most
 
 
 class LoggingReceiver:
-    """`/ok` answers 200; `/flaky` 503 to the first request of a webhook-id; `/broken` 500."""
+    """`/ok` answers 200; `/flaky` 503 to the first request of a webhook-id; `/broken` 500.
+
+    `/note` takes what functions tell: that an execution begins, or that it ends.
+    """
 
     def __init__(self) -> None:
         self._clock = SystemClock()
         self._lock = threading.Lock()
         self._log: list[Execution] = []
         self._requests: Counter[str] = Counter()
+        self._noted: dict[str, int] = {}  # places in the log
         self.url = ""
 
     @property
@@ -33,6 +38,9 @@ class LoggingReceiver:
 
     def answer(self, call: Call) -> Reply:
         """Log a request, take some time over it, and choose the status."""
+        if call.path == "/note":
+            self._note(call.body)
+            return Reply()
         effect = call.headers["webhook-id"]
         with self._lock:
             place = len(self._log)
@@ -45,6 +53,16 @@ class LoggingReceiver:
         if call.path == "/broken":
             return Reply(500)
         return Reply(503 if call.path == "/flaky" and seen == 1 else 200)
+
+    def _note(self, note: Any) -> None:
+        now = self._clock.now()
+        with self._lock:
+            if "effect" in note:
+                self._noted[note["id"]] = len(self._log)
+                self._log.append(Execution(note["effect"], now, process=note["process"]))
+            else:
+                place = self._noted[note["id"]]
+                self._log[place] = replace(self._log[place], ended=now)
 
 
 @contextmanager

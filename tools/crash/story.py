@@ -2,22 +2,22 @@
 
 import contextlib
 import http.client
-import json
 import random
-import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
 
 from examples.order_pipeline.api import Api, Refused
 from examples.order_pipeline.engine import Engine
-from stepwell_engine.adapters.process.system import SystemClock
-from tools.crash.evidence import Evidence, Execution, Kill, Sighting
+from tools.crash.evidence import Evidence, Execution, Sighting
 from tools.crash.receiver import logging_receiver
-from tools.crash.workflows import Plan, plans
+from tools.crash.supervisor import Supervisor
+from tools.crash.workflows import Plan, names, plans
 
 LIVE = frozenset({"pending", "running", "sleeping", "waiting"})
 FUNCTIONS = Path(__file__).parent / "functions"
@@ -28,8 +28,8 @@ ENDING = 240
 LONGEST_LIFE = 1.6  # seconds between the host's first answer and the next kill
 SHORT_LIFE = 0.5  # seconds: a kill so soon after the start of the process hits its recovery
 SHORT_LIVES = 0.2  # of all
-STOPS = 0.2  # of the lives that are not short end with SIGTERM first: nothing runs again for it
-REFUSALS = 0.15  # of them meet a store that another process locks
+STOPS = 0.3  # of the lives that are not short end in order first, half of these in a hurry
+REFUSALS = 0.25  # of them meet a store that another process locks, or a full disk
 LONGEST_REFUSAL = 1.5  # seconds
 PAUSE = 0.02  # seconds
 
@@ -42,29 +42,30 @@ class Unfinished(Exception):
 
 def under_fire(home: Path, runs: int, kills: int, seed: int) -> Evidence:
     """Start `runs` runs, kill the host `kills` times meanwhile, wait for the end; what was seen."""
-    log = home / "functions.log"
-    log.touch()
+    chance = random.Random(seed)
     engine = Engine(home, FUNCTIONS)
     with logging_receiver() as receiver:
         try:
             api = Api(engine.start())
-            workflows = plans(receiver.url, log)
-            names = _prepare(api, workflows, runs)
-            siege = Siege(engine, api, names, random.Random(seed))
+            workflows = plans(receiver.url)
+            _prepare(api, workflows)
+            chosen = {f"key-{number}": name for number, name in enumerate(names(runs, chance))}
+            siege = Siege(engine, api, chosen, chance)
             siege.run(kills)
-            return siege.evidence(workflows, (*receiver.executions, *_function_log(log)))
+            return siege.evidence(workflows, receiver.executions)
         finally:
             engine.stop()
 
 
-def _prepare(api: Api, workflows: dict[str, Plan], runs: int) -> dict[str, str]:
-    """Register and publish everything; which workflow each idempotency key is for."""
+def _prepare(api: Api, workflows: dict[str, Plan]) -> None:
+    """Register and publish everything."""
     api.call("PUT", "/queues/mails", {})
     api.call("PUT", "/functions/work", {"python": "crash_steps:work"})
+    api.call("PUT", "/functions/poison", {"python": "crash_steps:poison"})
+    command = [sys.executable, str(FUNCTIONS / "crash_command.py")]
+    api.call("PUT", "/functions/command", {"command": command})
     for name, plan in workflows.items():
         api.publish(name, plan.definition)
-    turns = ["orders", "imports", "orders", "imports", "doomed"]
-    return {f"key-{number}": turns[number % len(turns)] for number in range(runs)}
 
 
 class Siege:
@@ -74,29 +75,31 @@ class Siege:
         self, engine: Engine, api: Api, names: dict[str, str], chance: random.Random
     ) -> None:
         """`names`: the workflow of each idempotency key."""
-        self._engine = engine
         self._api = api
         self._names = names
         self._chance = chance
-        self._clock = SystemClock()
+        self._host = Supervisor(engine, self._count_live)
         self._answers: dict[str, list[str]] = {key: [] for key in names}
         self._ended: dict[str, Any] = {}
-        self._kills: list[Kill] = []
         self._sightings: list[Sighting] = []
 
     def run(self, kills: int) -> None:
         """Start the runs bit by bit, kill and restart the host in between, wait for the end."""
         keys = list(self._names)
-        with self._observer(), ThreadPoolExecutor(STARTERS) as starters:
+        with (
+            self._host.watching(),
+            self._observer(),
+            ThreadPoolExecutor(STARTERS) as starters,
+        ):
             starts: list[Future[None]] = []
             for number in range(kills):
                 batch = keys[number * len(keys) // kills : (number + 1) * len(keys) // kills]
                 starts += [starters.submit(self._start, key) for key in batch]
                 if self._live(first=number == 0) and self._chance.random() < STOPS:
-                    self._engine.stop()
+                    self._host.stop(hurry=self._chance.random() < 1 / 2)
                     self._live(first=False)
-                self._kill()
-            self._engine.start()
+                self._host.kill()
+            self._host.spawn()
             for start in starts:
                 start.result()
             ends = time.monotonic() + ENDING
@@ -117,9 +120,14 @@ class Siege:
                 for run in self._api.every(f"/workflows/{name}/runs")
             ],
             executions=executions,
-            kills=self._kills,
+            kills=self._host.kills,
             sightings=self._sightings,
             messages=self._api.every("/queues/mails/messages"),
+            poison={
+                key: step
+                for key, name in self._names.items()
+                if (step := workflows[name].poison) is not None
+            },
         )
 
     def _details(self) -> Iterator[tuple[str, Any]]:
@@ -132,31 +140,23 @@ class Siege:
     def _live(self, first: bool) -> bool:
         """Let the host live for a random time; at first it is up already. Whether it has answered.
 
-        Now and then another process locks its store meanwhile.
+        Now and then its store refuses meanwhile.
         """
-        if not first and self._chance.random() < SHORT_LIVES:
-            self._engine.spawn()
+        short = not first and self._chance.random() < SHORT_LIVES
+        if not first:
+            self._host.spawn()
+        if short:
             time.sleep(self._chance.uniform(0, SHORT_LIFE))
             return False
-        if not first:
-            self._engine.start()
+        _answered(lambda: self._api.call("GET", "/queues"))
         if self._chance.random() < REFUSALS:
-            self._refuse(self._chance.uniform(0, LONGEST_REFUSAL))
+            refuse = self._chance.choice((self._host.lock_store, self._host.fill_disk))
+            refuse(self._chance.uniform(0, LONGEST_REFUSAL))
         time.sleep(self._chance.uniform(0, LONGEST_LIFE))
         return True
 
-    def _refuse(self, seconds: float) -> None:
-        file = self._engine.data / "stepwell.db"
-        with contextlib.closing(sqlite3.connect(file, isolation_level=None, timeout=20)) as locking:
-            locking.execute("BEGIN IMMEDIATE")
-            time.sleep(seconds)
-            locking.execute("ROLLBACK")
-
-    def _kill(self) -> None:
-        live = sum(bool(answers) for answers in self._answers.values()) - len(self._ended)
-        at = self._clock.now()
-        self._engine.kill()
-        self._kills.append(Kill(at, self._clock.now(), live))
+    def _count_live(self) -> int:
+        return sum(bool(answers) for answers in self._answers.values()) - len(self._ended)
 
     def _start(self, key: str) -> None:
         """Start a run as a careful client does: again and again, until there is an answer."""
@@ -194,24 +194,18 @@ class Siege:
 
 
 def _answered(call: Callable[[], T]) -> T:
-    """The answer of a host that may be down just now. Refused is an answer too, and raised."""
+    """The answer of a host that may be down just now, or whose store may refuse.
+
+    Refused for another reason is an answer too, and raised.
+    """
     ends = time.monotonic() + PATIENCE
     while time.monotonic() < ends:
         try:
             return call()
         except (OSError, http.client.HTTPException):
             time.sleep(PAUSE)
+        except Refused as refused:
+            if refused.answer.status != HTTPStatus.SERVICE_UNAVAILABLE:
+                raise
+            time.sleep(PAUSE)
     raise Unfinished(f"no answer within {PATIENCE} s")
-
-
-def _function_log(log: Path) -> list[Execution]:
-    """The functions' executions; one without an end was in flight at a kill."""
-    found: dict[str, Execution] = {}
-    for line in log.read_text("utf-8").splitlines():
-        entry = json.loads(line)
-        if "effect" in entry:
-            found[entry["id"]] = Execution(entry["effect"], entry["at"])
-        else:
-            begun = found[entry["id"]]
-            found[entry["id"]] = Execution(begun.effect, begun.began, entry["at"])
-    return list(found.values())

@@ -2,42 +2,37 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
+from tools.crash.blame import blame
 from tools.crash.evidence import Evidence, Execution, Kill
-
-OBSERVED_KINDS = frozenset({"webhook", "function"})
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A property, how many cases of it were looked at, and where it was violated."""
-
-    name: str
-    cases: int
-    violations: tuple[str, ...]
+from tools.crash.rows import Verdict, ahead, by_effect, ms, observed, poisonous, verdict
 
 
 def verify(evidence: Evidence) -> list[Verdict]:
     """Every property."""
     return [
-        _verdict("every run ends as it should", _ends(evidence), len(evidence.expected)),
-        _verdict("one idempotency key, one run", _keys(evidence), len(evidence.expected)),
-        _verdict("every execution is of a step that its run reached", *_known(evidence)),
-        _verdict("every recorded attempt was executed", *_executed(evidence)),
-        _verdict("nothing runs again after it was recorded", *_final(evidence)),
-        _verdict("a step runs again only if a kill interrupted it", *_repeats(evidence)),
-        _verdict("steps run one after the other", *_order(evidence)),
-        _verdict("a recorded outcome never changes", *_unchanged(evidence)),
-        _verdict("every message is accounted for", *_messages(evidence)),
+        verdict("every run ends as it should", _ends(evidence), len(evidence.expected)),
+        verdict("one idempotency key, one run", _keys(evidence), len(evidence.expected)),
+        verdict("every execution is of a step that its run reached", *_known(evidence)),
+        verdict("every recorded attempt was executed", *_executed(evidence)),
+        verdict("nothing runs again after it was recorded", *_final(evidence)),
+        verdict("a step runs again only if its host was lost", *_repeats(evidence)),
+        verdict("steps run one after the other", *_order(evidence)),
+        verdict("a recorded outcome never changes", *_unchanged(evidence)),
+        verdict("every message is accounted for", *_messages(evidence)),
+        *blame(evidence),
     ]
 
 
 def repeats(evidence: Evidence) -> int:
     """How many executions came on top of the recorded attempts."""
-    return sum(max(0, len(runs) - row["attempt"]) for _, row, runs in _observed(evidence))
+    guilty = poisonous(evidence)
+    return sum(
+        max(0, len(runs) - row["attempt"])
+        for effect, row, runs in observed(evidence)
+        if effect not in guilty
+    )
 
 
 def interrupted(evidence: Evidence) -> int:
@@ -51,10 +46,6 @@ def interrupted(evidence: Evidence) -> int:
         )
         previous = kill.gone
     return count
-
-
-def _verdict(name: str, violations: Iterator[str], cases: int) -> Verdict:
-    return Verdict(name, cases, tuple(violations))
 
 
 def _ends(evidence: Evidence) -> Iterator[str]:
@@ -81,7 +72,7 @@ def _keys(evidence: Evidence) -> Iterator[str]:
 
 
 def _known(evidence: Evidence) -> tuple[Iterator[str], int]:
-    effects = {effect for effect, _, _ in _observed(evidence)}
+    effects = {effect for effect, _, _ in observed(evidence)}
     strangers = (
         f"{execution.effect} was executed at {execution.began}, but its run has no such step"
         for execution in evidence.executions
@@ -91,7 +82,7 @@ def _known(evidence: Evidence) -> tuple[Iterator[str], int]:
 
 
 def _executed(evidence: Evidence) -> tuple[Iterator[str], int]:
-    steps = list(_observed(evidence))
+    steps = list(observed(evidence))
     violations = (
         f"{effect}: {row['attempt']} attempts are recorded, {len(runs)} executions seen"
         for effect, row, runs in steps
@@ -102,27 +93,29 @@ def _executed(evidence: Evidence) -> tuple[Iterator[str], int]:
 
 def _final(evidence: Evidence) -> tuple[Iterator[str], int]:
     """Against every record that was ever seen, not only the one that stands at the end."""
-    by_effect = _by_effect(evidence.executions)
+    executions = by_effect(evidence.executions)
     records = {
-        (f"{run['id']}:{row['key']}", _ms(row["finished_at"]))
+        (f"{run['id']}:{row['key']}", ms(row["finished_at"]))
         for run in evidence.runs.values()
         for row in run["steps"]
         if row["finished_at"]
     } | {
-        (f"{seen.run_id}:{seen.row['key']}", _ms(seen.row["finished_at"]))
+        (f"{seen.run_id}:{seen.row['key']}", ms(seen.row["finished_at"]))
         for seen in evidence.sightings
     }
     violations = (
         f"{effect} was recorded at {recorded} and ran again at {execution.began}"
         for effect, recorded in sorted(records)
-        for execution in by_effect.get(effect, ())
+        for execution in executions.get(effect, ())
         if execution.began > recorded
     )
     return violations, len(records)
 
 
 def _repeats(evidence: Evidence) -> tuple[Iterator[str], int]:
-    steps = list(_observed(evidence))
+    # Of what ends its process only the last attempt is recorded: see blame.
+    guilty = poisonous(evidence)
+    steps = [step for step in observed(evidence) if step[0] not in guilty]
     violations = (
         f"{effect}: {len(runs)} executions, {row['attempt']} attempts recorded, "
         f"{explained} kills in the middle"
@@ -134,28 +127,27 @@ def _repeats(evidence: Evidence) -> tuple[Iterator[str], int]:
 
 def _kills_within(kills: Sequence[Kill], row: Mapping[str, Any], runs: list[Execution]) -> int:
     """The kills that may have hit an execution of this step before its outcome was recorded."""
-    finished = _ms(row["finished_at"]) if row["finished_at"] else None
+    finished = ms(row["finished_at"]) if row["finished_at"] else None
     count, previous = 0, 0
     for kill in kills:
         in_this_life = any(previous < execution.began <= kill.gone for execution in runs)
-        if in_this_life and (finished is None or finished >= kill.at):
+        if kill.how.repeats and in_this_life and (finished is None or finished >= kill.at):
             count += 1
         previous = kill.gone
     return count
 
 
 def _order(evidence: Evidence) -> tuple[Iterator[str], int]:
-    by_effect = _by_effect(evidence.executions)
+    executions = by_effect(evidence.executions)
     pairs = [
-        (f"{run['id']}:{row['key']}", earlier["key"], _ms(earlier["finished_at"]))
+        (effect, earlier["key"], ms(earlier["finished_at"]))
         for run in evidence.runs.values()
-        for earlier, row in zip(run["steps"], run["steps"][1:], strict=False)
-        if earlier["finished_at"]
+        for effect, earlier in ahead(run)
     ]
     violations = (
         f"{effect} began at {execution.began}, before {earlier} was recorded at {recorded}"
         for effect, earlier, recorded in pairs
-        for execution in by_effect.get(effect, ())
+        for execution in executions.get(effect, ())
         if execution.began < recorded
     )
     return violations, len(pairs)
@@ -195,7 +187,7 @@ def _message_violations(evidence: Evidence, sent: list[tuple[Any, str]]) -> Iter
     extra: dict[Kill | None, list[int]] = defaultdict(list)
     for message in evidence.messages:
         if message["id"] not in owner:
-            at = _ms(message["sent_at"])
+            at = ms(message["sent_at"])
             kill = next((kill for kill in evidence.kills if at <= kill.gone), None)
             extra[kill].append(at)
     for ended_by, times in extra.items():
@@ -209,32 +201,10 @@ def _message_violations(evidence: Evidence, sent: list[tuple[Any, str]]) -> Iter
 
 def _sending(run: Any, kill: Kill | None, at: int) -> bool:
     """Whether a run may have been sending a message when the kill came."""
-    if kill is None:
+    if kill is None or not kill.how.repeats:
         return False
     for earlier, row in zip(run["steps"], run["steps"][1:], strict=False):
         if row["kind"] == "enqueue" and earlier["finished_at"]:
-            recorded = row["finished_at"] and _ms(row["finished_at"]) < kill.at
-            return _ms(earlier["finished_at"]) <= at and not recorded
+            recorded = row["finished_at"] and ms(row["finished_at"]) < kill.at
+            return ms(earlier["finished_at"]) <= at and not recorded
     return False
-
-
-def _observed(evidence: Evidence) -> Iterator[tuple[str, Any, list[Execution]]]:
-    """The steps that were tried and that the outside world sees, with their executions."""
-    by_effect = _by_effect(evidence.executions)
-    for run in evidence.runs.values():
-        for row in run["steps"]:
-            effect = f"{run['id']}:{row['key']}"
-            runs = by_effect.get(effect, [])
-            if row["kind"] in OBSERVED_KINDS and row["status"] not in ("pending", "cancelled"):
-                yield effect, row, runs
-
-
-def _by_effect(executions: Sequence[Execution]) -> dict[str, list[Execution]]:
-    found: dict[str, list[Execution]] = defaultdict(list)
-    for execution in sorted(executions, key=lambda execution: execution.began):
-        found[execution.effect].append(execution)
-    return found
-
-
-def _ms(at: str) -> int:
-    return round(datetime.fromisoformat(at).timestamp() * 1000)
