@@ -2,9 +2,11 @@
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from stepwell_engine import limits
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.ports import Commit, Written
@@ -78,6 +80,21 @@ def test_a_cascade_that_the_store_does_not_carry_out_at_once_is_answered(
     assert [one.status for one in world.children("child")] == [Status.SLEEPING]
     world.drain()
     assert [one.status for one in world.children("child")] == [Status.CANCELLED]
+
+
+def test_a_cascade_is_answered_although_a_newer_version_has_to_cancel_a_child() -> None:
+    world, run_id = family(nap(0, 10_000))
+    follow(world, 2)
+    (child,) = world.children("child")
+    world.runs._heads[child.run_id] = replace(child, format=limits.RUN_FORMAT + 1)
+    head = world.controls.cancel("demo", "orders", run_id, cascade=True)
+    assert (head.status, head.notify_pending) == (Status.CANCELLED, True)
+    world.drain()
+    world.runs.known_format = limits.RUN_FORMAT + 1
+    assert world.head(run_id).notify_pending
+    notify_all(world)
+    assert [one.status for one in world.children("child")] == [Status.CANCELLED]
+    assert not world.head(run_id).notify_pending
 
 
 def follow(world: World, hints: int) -> None:

@@ -12,7 +12,7 @@ from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
 from stepwell_engine.core.values import jsonvalue
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.core.values.units import EpochMs, ProjectRef, RunId, WorkflowName
-from stepwell_engine.errors import Problem, Unavailable
+from stepwell_engine.errors import Problem, StoreError
 from stepwell_engine.ports import Clock, Delivered, Dispatcher, Done, Ids, Runs
 from stepwell_engine.service.retry_unavailable import retry_unavailable
 from stepwell_engine.service.runs.children import Children, Programs
@@ -57,8 +57,8 @@ class Controls:
         if cascade:
             try:
                 self._children.notify(head)
-            except Unavailable:
-                log.warning("run %s: its children are still to be cancelled", run_id)
+            except StoreError as error:  # or a child's document is of a newer format
+                log.warning("run %s: its children are still to be cancelled: %s", run_id, error)
         return head
 
     def _cancel(self, run_id: RunId, cascade: bool) -> Head:
