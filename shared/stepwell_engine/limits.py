@@ -46,7 +46,6 @@ HOSTS_LOST_CAP: Final = 10 * MINUTE
 CHILD_START: Final = (
     10 * SECOND
 )  # that the process of an attempt which runs alone may take to start
-SUSPECT_PAUSE: Final = 1 * SECOND
 MAX_RUN_ATTEMPTS: Final = 10_000
 
 # Runs

@@ -21,6 +21,7 @@ from stepwell_engine.core.run.attempt import (
     Succeeded,
     WorkerLost,
 )
+from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.settings.embedded import Settings
 from stepwell_engine.wiring.embedded import Home, embedded
 from stepwell_engine.wiring.jobs import CHILD, Job
@@ -156,10 +157,12 @@ def test_an_attempt_whose_time_is_over_before_its_child_has_begun_is_deferred(
 
 
 def test_there_is_one_place(isolation: ProcessIsolation) -> None:
-    assert isolation.enter()
-    assert not isolation.enter()
-    isolation.leave()
-    assert isolation.enter()
+    first, second = about_run("a", "p"), about_run("b", "p")
+    assert isolation.enter(first)
+    assert not isolation.enter(second)
+    assert isolation.leave() == second
+    assert not isolation.enter(first)
+    assert isolation.forget(second) == first
 
 
 def test_what_is_closed_ends_its_child_and_starts_none(isolation: ProcessIsolation) -> None:

@@ -123,7 +123,7 @@ OF_KINDS = {
 # What no user meets as a number: units, what is no duration at all, the engine's own affairs.
 INTERNAL = {
     *("KIB", "MIB", "SECOND", "MINUTE", "HOUR", "DAY", "MAX_DURATION", "MAX_DURATION_TEXT"),
-    *("SUSPECT_LOST_LEASES", "SUSPECT_PAUSE", "MAX_SKEW"),
+    *("SUSPECT_LOST_LEASES", "MAX_SKEW"),
     *("HOSTS_LOST", "HOSTS_LOST_PAUSE", "HOSTS_LOST_CAP"),
     *("LEASE", "CLOCK_MARGIN", "MAX_HINT_DELAY", "CHILD_START", "CLAIM_WAIT", "TICK"),
     *("FORMAT", "RUN_FORMAT", "BASE_RUN_FORMAT"),

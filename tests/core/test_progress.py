@@ -108,12 +108,12 @@ TURNS = ", so each of its attempts runs alone, one run at a time"
 @pytest.mark.parametrize(
     ("journal", "words"),
     [
-        (Journal(), "waiting for a worker to go on at step charge, attempt 1 of 5"),
+        (Journal(), "waiting for its turn to go on at step charge, attempt 1 of 5"),
         (Journal(1, records=(DONE,)), "waiting for a worker to go on at step approve"),
         (Journal(2, records=(DONE,)), "waiting for a worker to end it"),
     ],
 )
-def test_a_suspect_that_waits_for_a_worker_says_that_only_one_goes_on(
+def test_a_suspect_that_waits_for_its_turn_says_that_only_one_goes_on(
     journal: Journal, words: str
 ) -> None:
     lost = limits.SUSPECT_LOST_LEASES

@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 from stepwell_engine.adapters.memory.hints import MemoryDispatcher
 from stepwell_engine.adapters.memory.runs import MemoryRuns
+from stepwell_engine.adapters.process.line import Line
 from stepwell_engine.core.declared.definition import Definition, Kind, Step
 from stepwell_engine.core.declared.program import DeclaredProgram
 from stepwell_engine.core.run.attempt import Attempt, Outcome, Succeeded, WorkerLost
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.lane import Lane
+from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.errors import Problem, Unavailable
 from stepwell_engine.ports import Commit, StepRunner, Written
 from stepwell_engine.service.runs.controls import Controls
@@ -105,18 +107,21 @@ class InlineIsolation:
 
     def __init__(self, world: "World") -> None:
         self._world = world
+        self.line = Line()
         self.taken = False
         self.deaths: list[Attempt] = []
         self.seen: list[Attempt] = []
 
-    def enter(self) -> bool:
-        if self.taken:
-            return False
-        self.taken = True
-        return True
+    def enter(self, run: Subject) -> bool:
+        self.taken |= (entered := self.line.enter(run))
+        return entered
 
-    def leave(self) -> None:
+    def leave(self) -> Subject | None:
         self.taken = False
+        return self.line.leave()
+
+    def forget(self, run: Subject) -> Subject | None:
+        return self.line.forget(run)
 
     def run(self, attempt: Attempt) -> Outcome:
         assert self.taken

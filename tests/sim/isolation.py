@@ -1,6 +1,8 @@
 """The Isolation port: an attempt in a child process, whose end its host survives."""
 
+from stepwell_engine.adapters.process.line import Line
 from stepwell_engine.core.run.attempt import Attempt, Outcome, WorkerLost
+from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.ports import StepRunner
 from tests.sim.links import Links
 from tests.sim.scheduler import Actor, Violation
@@ -11,24 +13,32 @@ class ChildDied(Exception):
 
 
 class SimIsolation:
-    """The isolation of one host. Its place is free again once the worker that has it died."""
+    """The isolation of one host. A worker that dies gives its place back, and nobody is hinted.
 
-    def __init__(self, links: Links, runner: StepRunner) -> None:
+    Whoever stands in `line` may be hinted at another host: so all share it.
+    """
+
+    def __init__(self, links: Links, runner: StepRunner, line: Line) -> None:
         self._links = links
         self._runner = runner
+        self._line = line
         self._holder: Actor | None = None
 
-    def enter(self) -> bool:
+    def enter(self, run: Subject) -> bool:
         """Take the place."""
-        holder = self._holder
-        if holder is not None and holder.process.alive:
-            return False
-        self._holder = self._links.scheduler.caller()
-        return True
+        entered = self._line.enter(run)
+        if entered:
+            self._holder = self._links.scheduler.caller()
+        return entered
 
-    def leave(self) -> None:
+    def leave(self) -> Subject | None:
         """Give it back."""
         self._holder = None
+        return self._line.leave()
+
+    def forget(self, run: Subject) -> Subject | None:
+        """A run does not come."""
+        return self._line.forget(run)
 
     def run(self, attempt: Attempt) -> Outcome:
         """Run the attempt as one that may die alone."""

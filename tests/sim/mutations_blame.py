@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 from stepwell_engine.core.run import transitions
-from stepwell_engine.core.run.attempt import Attempt
 from stepwell_engine.core.run.decision import Decision
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.journal import Journal
@@ -51,9 +50,9 @@ class SharedLaneKeepsSuspects(Advance):
 
 
 class NotIsolated(LeasedRun):
-    def _run_step(self, attempt: Attempt, started: int) -> Any:
-        self._isolated = False
-        return super()._run_step(attempt, started)
+    @property
+    def _in_child(self) -> bool:
+        return False
 
 
 def _eight(_: Head) -> int:

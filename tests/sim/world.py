@@ -8,6 +8,7 @@ from random import Random
 from unittest.mock import patch
 
 from stepwell_engine import limits
+from stepwell_engine.adapters.process.line import Line
 from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.errors import Unavailable
@@ -184,13 +185,13 @@ class World:
         dispatcher = SimDispatcher(self._links, self._hint_arrives)
         lookups, serials = Lookups(self._seed, self._faults), count(1)
         task_groups, ids = SimTaskGroups(self._links), CountedIds()
-        hosts = []
+        hosts, line = [], Line()
         for _ in range(_HOSTS):
             clock = HostClock(self._links)
             started = self._callers.attempt_started
             runner = engine.runner(self._links, self._slots, started, lookups, clock, serials)
             runners: dict[str, StepRunner] = dict.fromkeys(ACTIONS, runner)
-            isolation = SimIsolation(self._links, runner)
+            isolation = SimIsolation(self._links, runner, line)
             process = WorkerProcess(isolation=None if self._aws else isolation)
             advance = engine.advance(
                 runs, catalog, runners, task_groups, dispatcher, clock, ids, process

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from stepwell_engine.core.run.attempt import Attempt, Outcome
+from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.core.values.units import EpochMs, Ms, RunId
 
 
@@ -58,12 +59,18 @@ class StepRunner(Protocol):
 class Isolation(Protocol):
     """Runs attempts in a child process, for one worker at a time of those that share a process."""
 
-    def enter(self) -> bool:
-        """Take the place, without waiting for it; False: another worker has it."""
+    def enter(self, run: Subject) -> bool:
+        """Take the place, without waiting for it; False: it is another's turn, and this run stands
+        in line from now on.
+        """
         ...
 
-    def leave(self) -> None:
-        """Give the place back."""
+    def leave(self) -> Subject | None:
+        """Give the place back; whose turn it is now."""
+        ...
+
+    def forget(self, run: Subject) -> Subject | None:
+        """A run does not come, if it stood in line; whose turn it is now, if it was its turn."""
         ...
 
     def run(self, attempt: Attempt) -> Outcome:

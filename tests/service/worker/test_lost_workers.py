@@ -9,8 +9,11 @@ from stepwell_engine.core.declared.definition import Kind, Step
 from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed
 from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.status import Status, StepStatus
+from stepwell_engine.core.values.subject import Subject, about_run
+from stepwell_engine.errors import Unavailable
+from stepwell_engine.service.worker.process import MOST_UNANSWERED, Unanswered
 from tests.service.fanouts import Script, action, compensation, drive, fan, statuses
-from tests.service.world import World
+from tests.service.world import World, void
 
 STEP = Step(0, "a", Kind.FUNCTION, "f", max_attempts=3, timeout=30_000)
 LOST = limits.LEASE + limits.CLOCK_MARGIN + 1
@@ -60,34 +63,101 @@ def crash(world: World, run_id: str) -> int:
 # --- in a process with others --------------------------------------------------------------------
 
 
+def other() -> Subject:
+    """A suspect that nobody here advances."""
+    return about_run("other", "demo")
+
+
 def test_a_run_that_lost_its_worker_twice_goes_on_beside_a_suspect() -> None:
     world = World(STEP)
     run_id = world.start()
     lose(world, run_id, 2)
-    assert world.isolation.enter()
+    assert world.isolation.enter(other())
     assert world.turn(run_id).status is Status.SUCCEEDED
     assert world.isolation.seen == []
 
 
-def test_a_suspect_waits_for_another_and_loses_nothing() -> None:
+def test_a_suspect_waits_for_its_turn_without_a_lease_and_loses_nothing() -> None:
     world, run_id = suspect()
-    assert world.isolation.enter()
+    assert world.isolation.enter(other())
     head = world.turn(run_id)
     assert world.attempts == []
     assert (head.status, head.lease_token, head.lost_leases) == (Status.PENDING, None, 3)
-    assert head.ready_at == head.wake_at == world.clock.at + 1_000
-    assert list(world.delays()) == [1_000]
-    world.isolation.leave()
-    world.clock.at += 1_000
+    assert (head.ready_at, head.wake_at) == (world.clock.at, world.clock.at + limits.LEASE)
+    assert list(world.delays()) == []  # it is hinted when it is its turn
+    assert world.isolation.leave() == about_run(run_id, "demo")
     assert world.turn(run_id).status is Status.SUCCEEDED
+
+
+def test_suspects_take_turns_in_the_order_in_which_they_came() -> None:
+    world = World(STEP)
+    first, *others = runs = [world.start() for _ in range(4)]
+    for run_id in runs:
+        lose(world, run_id, limits.SUSPECT_LOST_LEASES)
+    void(list(world.delays()))
+    seen: list[list[int]] = []
+
+    def meanwhile(attempt: Attempt) -> None:
+        if attempt.run_id == first:
+            for run_id in (*others, *reversed(others)):  # a repeated hint changes no turn
+                void(world.turn(run_id))
+            seen.append(list(world.delays()))
+
+    world.during = meanwhile
+    world.outcomes = [Failed("busy")]
+    assert world.turn(first).live
+    hinted = []
+    for _ in others:
+        hint = world.hints.pop_due(world.clock.at)
+        assert hint is not None
+        hinted.append(hint.subject.id)
+        void(world.turn(hint.subject.id))
+    assert (seen, hinted) == ([[]], others)
+    assert [one.run_id for one in world.attempts] == runs
+    world.drain()
+    assert [one.run_id for one in world.attempts] == [*runs, first]
+
+
+@pytest.mark.parametrize("comes", [False, True])
+def test_a_suspect_that_ends_while_it_waits_keeps_nobody_waiting(comes: bool) -> None:
+    world = World(STEP)
+    ended, waiting = world.start(), world.start()
+    for run_id in (ended, waiting):
+        lose(world, run_id, limits.SUSPECT_LOST_LEASES)
+    void(list(world.delays()))
+    assert world.isolation.enter(other())
+    void((world.turn(ended), world.turn(waiting)))
+    void(world.controls.cancel("demo", "orders", ended))
+    if comes:
+        void(world.turn(ended))
+        assert world.isolation.leave() == about_run(waiting, "demo")
+        assert world.turn(waiting).status is Status.SUCCEEDED
+    else:
+        following = world.isolation.leave()
+        assert following == about_run(ended, "demo")
+        void(world.turn(ended))
+        world.drain()
+        assert world.head(waiting).status is Status.SUCCEEDED
 
 
 def test_a_suspect_runs_alone_until_it_moves_and_gives_its_place_back() -> None:
+    """At once, although the step that follows takes long."""
     world, run_id = suspect(STEP, replace(STEP, ordinal=1, key="b"))
+    taken: list[bool] = []
+    hinted: list[list[int]] = []
+
+    def meanwhile(attempt: Attempt) -> None:
+        taken.append(world.isolation.taken)
+        if attempt.step == "a":
+            assert not world.isolation.enter(other())
+        hinted.append(list(world.delays()))
+
+    world.during = meanwhile
     assert world.turn(run_id).status is Status.SUCCEEDED
     assert [one.step for one in world.isolation.seen] == ["a"]
     assert [one.step for one in world.attempts] == ["a", "b"]
-    assert not world.isolation.taken
+    assert (taken, hinted) == ([True, False], [[], [0]])
+    assert world.isolation.enter(other())
 
 
 def test_a_host_that_is_restarted_however_often_fails_nothing() -> None:
@@ -206,6 +276,52 @@ def test_a_recorded_outcome_ends_the_losses_of_the_lane() -> None:
     world.advance.run(run_id, "demo", 60_000, lane=Lane.ALONE)
     head = world.head(run_id)
     assert (head.alone_losses, head.alone, head.suspect) == (0, False, True)
+
+
+def test_a_worker_that_came_to_be_alone_runs_one_attempt_at_a_time_also_once_the_run_moved() -> (
+    None
+):
+    """Its loss counts against the attempt in turn: no other may have been in flight."""
+    world = World(STEP, *fan(3, first=1))
+    run_id = world.start()
+    lose(world, run_id, limits.SUSPECT_LOST_LEASES, Lane.SHARED)
+    recorded: list[int] = []
+
+    def during(_: Attempt) -> None:
+        assert world.head(run_id).alone
+        recorded.append(len(world.journal(run_id).records))
+
+    world.during = during
+    world.advance.run(run_id, "demo", 60_000, lane=Lane.ALONE)
+    assert world.head(run_id).status is Status.SUCCEEDED
+    assert recorded == [0, 2, 3, 4]  # the fan-out itself is one of them
+
+
+@pytest.mark.parametrize("lane", Lane)
+def test_a_claim_that_was_not_answered_is_repeated_in_its_lane_only(lane: Lane) -> None:
+    world = World(STEP)
+    run_id = world.start()
+    world.runs.lose_answer_of = ["claim"] * 3
+    with pytest.raises(Unavailable):
+        world.advance.run(run_id, "demo", 60_000, lane=Lane.ALONE)
+    token = world.head(run_id).lease_token
+    assert token is not None
+    world.advance.run(run_id, "demo", 60_000, lane=lane)
+    head = world.head(run_id)
+    assert (head.status is Status.SUCCEEDED) is (lane is Lane.ALONE)
+    assert (head.lease_token == token) is (lane is not Lane.ALONE)
+    world.advance.run(run_id, "demo", 60_000, lane=Lane.ALONE)
+    assert world.head(run_id).status is Status.SUCCEEDED
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_of_claims_that_were_not_answered_the_oldest_is_forgotten(more: int) -> None:
+    unanswered = Unanswered()
+    for number in range(MOST_UNANSWERED + more):
+        unanswered.keep(f"run-{number}", Lane.HOST, f"token-{number}")
+    assert unanswered.take("run-0", Lane.HOST) == (None if more else "token-0")
+    assert unanswered.take("run-1", Lane.HOST) == "token-1"
+    assert unanswered.take("run-1", Lane.HOST) is None
 
 
 # --- whose turn it is -----------------------------------------------------------------------------

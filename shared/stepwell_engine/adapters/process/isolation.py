@@ -16,9 +16,11 @@ from contextlib import ExitStack, suppress
 from typing import IO, Final
 
 from stepwell_engine.adapters.process.child import BEGUN, SIZE
+from stepwell_engine.adapters.process.line import Line
 from stepwell_engine.adapters.runners.attempts import deferred, timed_out
 from stepwell_engine.adapters.runners.deadline import Deadline
 from stepwell_engine.core.run.attempt import Attempt, Deferred, Outcome, WorkerLost
+from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.limits import SECOND
 from stepwell_engine.ports import Clock
 
@@ -41,18 +43,22 @@ class ProcessIsolation:
         self._program = program
         self._job = job
         self._clock = clock
-        self._place = threading.Lock()
+        self._line = Line()
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._closed = False
 
-    def enter(self) -> bool:
-        """Take the place."""
-        return self._place.acquire(blocking=False)
+    def enter(self, run: Subject) -> bool:
+        """Take the place, or stand in line."""
+        return self._line.enter(run)
 
-    def leave(self) -> None:
-        """Give the place back."""
-        self._place.release()
+    def leave(self) -> Subject | None:
+        """Give the place back; whose turn it is."""
+        return self._line.leave()
+
+    def forget(self, run: Subject) -> Subject | None:
+        """A run does not come; whose turn it is, if it was its turn."""
+        return self._line.forget(run)
 
     def run(self, attempt: Attempt) -> Outcome:
         """Run once. Deferred unless the child has begun; WorkerLost if it then ends by itself."""

@@ -54,9 +54,10 @@ def attempt_all(context: DecisionContext, journal: Journal, todo: Sequence[Step]
 def at_once(head: Head) -> int:
     """How many actions of a run may be in flight.
 
-    One, once its workers were lost again and again: so the one that is to blame is found.
+    One, once its workers were lost again and again: so the one that is to blame is found. And one
+    for a worker that came for that, to be alone with it: its loss counts against the one in turn.
     """
-    return 1 if head.suspect else limits.CHILDREN_AT_ONCE
+    return 1 if head.suspect or head.alone else limits.CHILDREN_AT_ONCE
 
 
 def by_due_time(record_of: Callable[[StepKey], Record | None], ready: Iterable[Step]) -> list[Step]:

@@ -31,7 +31,8 @@ def reason(run: Progress) -> str | None:
     if due and run.held:
         return f"running {_names(run, due)}{_losses(run)}"
     if due:
-        return f"waiting for a worker to go on at {_names(run, due)}{_losses(run)}"
+        awaited = "its turn" if head.suspect else "a worker"
+        return f"waiting for {awaited} to go on at {_names(run, due)}{_losses(run)}"
     first = min(todo, key=lambda one: run.records[one.key].next_at or 0)
     at = iso(run.records[first.key].next_at or 0)
     others = len(todo) - 1

@@ -30,9 +30,11 @@ from stepwell_engine.ports import (
 from stepwell_engine.service.retry_unavailable import retry_unavailable
 from stepwell_engine.service.runs.children import Awaited, Children, Programs
 from stepwell_engine.service.runs.run_reader import codec_of, journal_of
+from stepwell_engine.service.worker.abandon import Claimed, abandon_all
 from stepwell_engine.service.worker.commits import release_of
 from stepwell_engine.service.worker.leased_run import LeasedRun
 from stepwell_engine.service.worker.persistence import Persistence
+from stepwell_engine.service.worker.place import Place
 from stepwell_engine.service.worker.process import WorkerProcess
 from stepwell_engine.service.worker.time_budget import TimeBudget
 from stepwell_engine.service.worker.tools import Tools
@@ -88,24 +90,17 @@ class Advance:
         Raises StoreError when the store does not answer or refuses: the hint is worth repeating.
         """
         time = TimeBudget(self._clock.now() + budget, hard, lane)
-        head = self._claim(run_id, project, lane)
-        if head is None or head.lease_token is None:
-            return
-        isolation = self._process.isolation
-        if not head.suspect or lane is Lane.ALONE:
-            self._advance_leased(head, head.lease_token, time)
-        elif lane is Lane.SHARED:  # this very claim has made it one
-            self._release(head, 0, time)
-            self._dispatcher.hint(about_run(run_id, project), alone=True)
-        elif isolation is None:
-            self._advance_leased(head, head.lease_token, time, isolated=True)
-        elif not isolation.enter():
-            self._put_back(head, limits.SUSPECT_PAUSE, time)
-        else:
-            try:
-                self._advance_leased(head, head.lease_token, time, isolated=True)
-            finally:
-                isolation.leave()
+        place = Place(self._process.isolation, about_run(run_id, project), self._dispatcher)
+        token: LeaseToken | None = None
+        try:
+            head = self._claim(run_id, project, lane)
+            token = None if head is None else head.lease_token
+            if head is not None and token is not None:
+                self._advance_claimed(head, token, time, place)
+        finally:
+            place.leave()
+            if not self._process.abandoned:  # else it is let go of by who abandons it
+                self._process.held.pop(token or "", None)
 
     def abandon(self, end_attempts: Sequence[Callable[[], None]], within: Ms) -> int:
         """Let go of the runs in progress, since this process ends without waiting for them.
@@ -116,18 +111,31 @@ class Advance:
         self._process.abandoned = True
         for end in end_attempts:
             end()
-        ends = self._clock.now() + within
-        return sum(not run.abandon(ends) for run in list(self._process.held.values()))
+        return abandon_all(self._tools, within)
+
+    def _advance_claimed(
+        self, head: Head, token: LeaseToken, time: TimeBudget, place: Place
+    ) -> None:
+        """Advance a run whose lease was just taken, a suspect only where it is alone."""
+        if not head.suspect or time.lane is Lane.ALONE:
+            self._advance_leased(head, token, time, place)
+        elif time.lane is Lane.SHARED:  # this very claim has made it one
+            self._release(head, time)
+            self._dispatcher.hint(about_run(head.run_id, head.project), alone=True)
+        elif place.enter():
+            self._advance_leased(head, token, time, place)
+        else:  # it is hinted when it is its turn; the tick looks, too
+            self._release(head, time, looked_at=limits.LEASE)
 
     def _advance_leased(
-        self, head: Head, token: LeaseToken, time: TimeBudget, isolated: bool = False
+        self, head: Head, token: LeaseToken, time: TimeBudget, place: Place
     ) -> None:
         run: LeasedRun | None = None
         try:
             with closing(self._task_groups.open()) as group:
-                run = self._prepare(head, token, time, group, isolated)
+                run = self._prepare(head, token, time, group, place)
                 if run is not None:
-                    self._process.held[head.run_id] = run
+                    self._process.held[token] = run
                     self._go(run)
         except NewerFormat as error:  # of the version, of this run or of one beside it
             self._process.met_newer(head.run_id, error)  # a newer worker will take it
@@ -140,9 +148,6 @@ class Advance:
         except Exception:
             self._let_go(run, head, limits.LEASE, time)
             raise
-        finally:
-            if not self._process.abandoned:  # else it is let go of by who abandons it
-                self._process.held.pop(head.run_id, None)
 
     def _go(self, run: LeasedRun) -> None:
         try:
@@ -152,7 +157,7 @@ class Advance:
             raise
 
     def _prepare(
-        self, head: Head, token: LeaseToken, time: TimeBudget, group: TaskGroup, isolated: bool
+        self, head: Head, token: LeaseToken, time: TimeBudget, group: TaskGroup, place: Place
     ) -> LeasedRun | None:
         """The run with its program, ready to go; None if there is nothing to do now."""
         awaited = self._awaited(head)
@@ -165,10 +170,10 @@ class Advance:
                 return None  # lost meanwhile: a token that is found is another worker's
         try:
             program = self._program(head)
-            return LeasedRun(self._tools, program, head, group, time, isolated)
+            return LeasedRun(self._tools, program, head, group, time, place)
         except (Problem, ValueError) as error:
             program = self._programs.unreadable(head.project, head.workflow, head.version)
-            run = LeasedRun(self._tools, program, head, group, time)
+            run = LeasedRun(self._tools, program, head, group, time, place)
             run.fail(f"version {head.version} cannot be loaded: {error}")
             return None
 
@@ -181,7 +186,7 @@ class Advance:
         if head.lease_token is None or not head.live or not (run is None or run.empty_handed):
             return
         try:
-            self._release(head, pause, time)
+            self._release(head, time, pause)
         except StoreError as error:
             log.warning("run %s: its lease runs out: %s", head.run_id, error)
 
@@ -190,22 +195,24 @@ class Advance:
         refusals = self._process.refusals
         if refusals.in_hand(run_id, self._clock.now()):
             return None  # a worker of this process waits for the store, its lease over or not
-        if self._process.abandoned:
-            return None
         unanswered = self._process.unanswered
-        token = unanswered.pop(run_id, None) or self._ids.token()
+        token = unanswered.take(run_id, lane) or self._ids.token()
         while True:
             now = self._clock.now()
             claim = partial(self._runs.claim, run_id, token, now, now + limits.LEASE, lane)
             try:
-                written = retry_unavailable(self._clock, claim)
+                written = self._process.claim(
+                    token, partial(retry_unavailable, self._clock, claim), self._took
+                )
             except NewerFormat as error:
                 self._process.met_newer(run_id, error)
                 return None
             except StoreError as error:
-                unanswered[run_id] = token  # it may have succeeded
+                unanswered.keep(run_id, lane, token)
                 refusals.unclaimed(run_id, error.reason)
                 raise
+            if written is None:
+                return None  # the process ends
             refusals.claimed(run_id)
             if isinstance(written, Done):
                 return written.head
@@ -228,6 +235,9 @@ class Advance:
                 self._dispatcher.hint(about_run(run_id, project), alone=True)
                 return None
             self._clock.sleep(max(missing, 1))
+
+    def _took(self, head: Head) -> None:
+        self._process.held[head.lease_token or ""] = Claimed(self._tools, head)
 
     def _settle_ended(self, head: Head) -> None:
         """Do what a run that has ended still needs of a worker, if this version can read it."""
@@ -266,10 +276,17 @@ class Advance:
 
     def _put_back(self, head: Head, pause: Ms, time: TimeBudget) -> None:
         """Let go of a run as it was claimed, and look at it again after `pause` ms."""
-        self._release(head, pause, time)
+        self._release(head, time, pause)
         self._dispatcher.hint(about_run(head.run_id, head.project), pause)
 
-    def _release(self, head: Head, pause: Ms, time: TimeBudget) -> None:
-        """Let go of a run as it is, for `pause` ms at least; nobody counts as lost."""
+    def _release(
+        self, head: Head, time: TimeBudget, pause: Ms = 0, looked_at: Ms | None = None
+    ) -> None:
+        """Let go of a run as it is, for `pause` ms at least; nobody counts as lost.
+
+        The tick looks at it then, or after `looked_at` ms.
+        """
         persist = Persistence(self._clock, self._process.refusals, head.run_id, time.patience)
-        persist(lambda: self._runs.let_go(release_of(head, self._clock.now() + pause)))
+        now = self._clock.now()
+        wake_at = None if looked_at is None else now + looked_at
+        persist(partial(self._runs.let_go, release_of(head, now + pause, wake_at)))

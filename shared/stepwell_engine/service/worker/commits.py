@@ -88,16 +88,18 @@ def cancelled_commit_of(head: Head, packed: Packed) -> Commit:
     )
 
 
-def release_of(head: Head, later: EpochMs) -> Commit:
-    """The commit that lets go of a run as it is, until `later`."""
+def release_of(head: Head, ready_at: EpochMs, wake_at: EpochMs | None = None) -> Commit:
+    """The commit that lets go of a run as it is. It is ready from `ready_at` on, when the tick
+    looks at it, too, unless at `wake_at`.
+    """
     return Commit(
         run_id=head.run_id,
         lease_token=head.lease_token or "",
         commit_seq=head.commit_seq,
         journal=head.journal,
         release=True,
-        ready_at=later,
-        wake_at=later,
+        ready_at=ready_at,
+        wake_at=ready_at if wake_at is None else wake_at,
     )
 
 

@@ -39,11 +39,13 @@ from stepwell_engine.core.values.units import EpochMs, RunId
 from stepwell_engine.errors import Unstorable
 from stepwell_engine.ports import Done, TaskGroup
 from stepwell_engine.service.runs.run_reader import codec_of
-from stepwell_engine.service.worker.abandon import release_abandoned
-from stepwell_engine.service.worker.commits import cancelled_commit_of, commit_of, without_largest
+from stepwell_engine.service.worker.abandon import Abandoned
+from stepwell_engine.service.worker.cancelled import record_cancelled
+from stepwell_engine.service.worker.commits import commit_of, without_largest
 from stepwell_engine.service.worker.letting_go import LettingGo
 from stepwell_engine.service.worker.overflow import read_more
 from stepwell_engine.service.worker.persistence import Persistence
+from stepwell_engine.service.worker.place import Place
 from stepwell_engine.service.worker.time_budget import TimeBudget
 from stepwell_engine.service.worker.tools import Tools, run_attempt
 
@@ -63,11 +65,11 @@ class LeasedRun:
         head: Head,
         group: TaskGroup,
         time: TimeBudget,
-        isolated: bool = False,
+        place: Place,
     ) -> None:
         """`head` as the claim returned it, with this worker's token.
 
-        `isolated`: this worker has the place of the process's isolation.
+        `place` is given back as soon as the run is no suspect any more.
         """
         self._tools = tools
         self._program = program
@@ -90,7 +92,7 @@ class LeasedRun:
         self._waited = False  # for attempts in flight, since the head was last seen
         self._started: RunId | None = None  # a child that is not known to be waited for
         self._tried: Journal | None = None  # written, perhaps: the store did not answer
-        self._isolated = isolated
+        self._place = place
 
     @property
     def head(self) -> Head:
@@ -112,9 +114,11 @@ class LeasedRun:
 
     def abandon(self, ends: EpochMs) -> bool:
         """Let go of the run, from another thread; False if the store does not take that."""
-        in_hand = (*self._uncommitted, *self._completed)
-        run = self._program, self._codec, self._head, in_hand, frozenset(self._in_flight)
-        return release_abandoned(self._tools, *run, self._overflow, ends)
+        # In the order in which an outcome passes through them, and then into the head.
+        in_hand = (*self._completed, *self._uncommitted)
+        in_flight, tried, head = frozenset(self._in_flight), self._tried, self._head
+        run = self._program, self._codec, head, tried, in_hand, in_flight, self._overflow
+        return Abandoned(self._tools, *run).release(ends)
 
     def let_go(self) -> None:
         """A newer version writes to the run: record what is in hand, and release."""
@@ -195,7 +199,7 @@ class LeasedRun:
 
         A run that is claimed anew with an outcome in hand may have become one.
         """
-        return not self._head.suspect or self._isolated or self._time.lane is Lane.ALONE
+        return not self._head.suspect or self._place.taken or self._time.lane is Lane.ALONE
 
     def _run_in_group(self, attempt: Attempt, started: int) -> None:
         self._completed.append(self._run_step(attempt, started))
@@ -205,13 +209,14 @@ class LeasedRun:
 
     @property
     def _in_child(self) -> bool:
-        return self._isolated and self._head.suspect
+        return self._place.taken and self._head.suspect
 
     def _settle_completed(self) -> None:
         while self._completed:
-            completed = self._completed.popleft()
+            completed = self._completed[0]
+            self._uncommitted.append(completed)  # first: it is in hand at every moment
+            self._completed.popleft()
             self._in_flight.discard(completed.attempt.step)
-            self._uncommitted.append(completed)
             self._journal = self._program.settle(self._journal, completed)
 
     def _settled(self, journal: Journal) -> Journal:
@@ -321,6 +326,8 @@ class LeasedRun:
         if self._journal is journal:
             self._uncommitted = []
         self._waited = False
+        if not head.suspect:
+            self._place.leave()
 
     # --- refusals -----------------------------------------------------------------------------
 
@@ -350,7 +357,7 @@ class LeasedRun:
             one for one in self._uncommitted if not isinstance(one.outcome, Deferred)
         ]
         over = head.lease_token is None or head.lease_expires_at + limits.CLOCK_MARGIN < now
-        if self._tools.process.abandoned or not head.live or not over:
+        if not head.live or not over:
             return False
         if self._settled(journal := self._codec.decode(head.journal)) is journal:
             return False
@@ -358,12 +365,13 @@ class LeasedRun:
         claim = partial(
             self._tools.runs.claim, head.run_id, token, now, now + limits.LEASE, self._time.lane
         )
-        claimed = self._persist(claim)
-        if not isinstance(claimed, Done):
-            return False
-        self._token = token
-        self._take(claimed.head, self._codec.decode(claimed.head.journal))
-        return True
+
+        def take(claimed: Head) -> None:
+            self._token = token
+            self._take(claimed, self._codec.decode(claimed.journal))
+
+        claimed = self._tools.process.claim(token, lambda: self._persist(claim), take)
+        return isinstance(claimed, Done)
 
     def _unstorable(self, error: Unstorable) -> bool:
         """Fail the attempt whose outcome cannot be stored, with the true reason."""
@@ -374,23 +382,8 @@ class LeasedRun:
     def _record_cancelled(self, head: Head) -> None:
         """The run was cancelled meanwhile: record what is in flight, move nothing."""
         self._wait_for_all()
-        journal = self._committed
-        at = head.ended_at or self._tools.clock.now()
-        for completed in self._uncommitted:
-            journal = self._program.settle_cancelled(journal, completed, at)
-        children = self._tools.children
-        # The journal names them no more once it is closed.
-        self._persist(lambda: children.cascade(head))
-        begun, journal = journal, self._program.close(journal, at)
-        packed = self._codec.pack(journal, self._token, head.writes)
-        commit = cancelled_commit_of(head, packed)
-        try:
-            self._persist(lambda: self._tools.runs.commit(commit))
-        except Unstorable as error:
-            self._unstorable(error)
-            self._record_cancelled(head)
-            return
-        children.leave_unstarted(head, begun)
+        run = self._program, self._codec, head, self._committed, self._uncommitted
+        record_cancelled(self._tools, self._persist, *run)
 
     def _wait_for_all(self) -> None:
         while self._in_flight:

@@ -25,12 +25,13 @@ _EXPECTATIONS: Final[Sequence[Literal["live", "cancelled"]]] = ("live", "cancell
 
 @dataclass(frozen=True, slots=True)
 class LettingGo:
-    """What it takes. `head` is the head as its holder last saw it."""
+    """What it takes. `head` is the head as its holder last saw it; `names` tell its blobs apart."""
 
     tools: Tools
     persist: Persistence
     program: Program
     head: Head
+    names: str = "~"
 
     def __call__(
         self, stored: Journal, tried: Journal | None, outcomes: Sequence[UncommittedOutcome]
@@ -79,7 +80,7 @@ class LettingGo:
                 journal = self.program.settle_cancelled(journal, one, now)
         # Each try has names of its own for its blobs: an earlier one may have succeeded.
         codec = codec_of(head, self.program.keys)
-        packed = codec.pack(journal, f"{token}~{number}", head.writes)
+        packed = codec.pack(journal, f"{token}{self.names}{number}", head.writes)
         changed, release = journal is not stored, expect == "live"
         moved = journal.place != stored.place
         later: EpochMs = now if ready else now + limits.LEASE

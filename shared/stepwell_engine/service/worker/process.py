@@ -5,14 +5,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, RunId
 from stepwell_engine.errors import NewerFormat
-from stepwell_engine.ports import Isolation
+from stepwell_engine.ports import Done, Isolation, Written
 from stepwell_engine.service.runs.store_refusals import StoreRefusals
 
 log = logging.getLogger(__name__)
 
 MOST_REMEMBERED: Final = 10_000  # runs that it said of that they are newer
+MOST_UNANSWERED: Final = 1_000
 
 
 class Held(Protocol):
@@ -23,22 +26,63 @@ class Held(Protocol):
         ...
 
 
+class Unanswered:
+    """Tokens of claims that the store did not answer. They may have succeeded, and are used again.
+
+    Only in their lane: a lease tells whether its holder is alone. Of too many the oldest are
+    forgotten; their leases run out. Each call is some operations of a dict: threads may share it.
+    """
+
+    def __init__(self) -> None:
+        self._tokens: dict[tuple[RunId, Lane], LeaseToken] = {}
+
+    def keep(self, run_id: RunId, lane: Lane, token: LeaseToken) -> None:
+        """A claim with this token was not answered."""
+        self._tokens[run_id, lane] = token
+        for oldest in list(self._tokens)[:-MOST_UNANSWERED]:
+            self._tokens.pop(oldest, None)
+
+    def take(self, run_id: RunId, lane: Lane) -> LeaseToken | None:
+        """The token of such a claim, once."""
+        return self._tokens.pop((run_id, lane), None)
+
+
 @dataclass(slots=True)
 class WorkerProcess:
     """What they share. In the lane HOST there is an `isolation` for suspects.
 
-    `unanswered` are tokens of claims that may have succeeded, to be used again. `held` are the
-    runs in progress. `abandoned`: the process ends without waiting for them, so that no worker may
-    begin or claim anything more. `count` takes the name of a metric.
+    `held` are the runs whose lease was taken, by the token with which that was done; `claims` the
+    tokens of claims that are not answered yet. `abandoned`: the process ends without waiting for
+    its runs, so that no worker may begin or claim anything more. `count` takes the name of a
+    metric.
     """
 
     refusals: StoreRefusals = field(default_factory=StoreRefusals)
-    unanswered: dict[RunId, LeaseToken] = field(default_factory=dict)
+    unanswered: Unanswered = field(default_factory=Unanswered)
     isolation: Isolation | None = None
-    held: dict[RunId, Held] = field(default_factory=dict)
+    held: dict[LeaseToken, Held] = field(default_factory=dict)
+    claims: set[LeaseToken] = field(default_factory=set)
     abandoned: bool = False
     count: Callable[[str], None] = lambda _: None
     newer: set[RunId] = field(default_factory=set)
+
+    def claim(
+        self, token: LeaseToken, call: Callable[[], Written], take: Callable[[Head], None]
+    ) -> Written | None:
+        """The answer of a claim with this token; None, without a call, if the process is abandoned.
+
+        `take` gets the head before anybody who abandons the process looks for what is held.
+        """
+        self.claims.add(token)
+        try:
+            if self.abandoned:
+                return None
+            written = call()
+            if isinstance(written, Done):
+                take(written.head)
+            return written
+        finally:
+            self.claims.discard(token)
 
     def met_newer(self, run_id: RunId, error: NewerFormat) -> None:
         """A worker leaves a run to newer ones: counted each time, said once."""

@@ -4,7 +4,13 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, UncommittedOutcome
+from stepwell_engine.core.run.attempt import (
+    Attempt,
+    Deferred,
+    Failed,
+    Outcome,
+    UncommittedOutcome,
+)
 from stepwell_engine.core.values.units import EpochMs
 from stepwell_engine.ports import Clock, Dispatcher, Ids, Runs, StepRunner
 from stepwell_engine.service.runs.children import Children
@@ -29,7 +35,17 @@ class Tools:
 def run_attempt(
     tools: Tools, attempt: Attempt, started: EpochMs, alone: bool
 ) -> UncommittedOutcome:
-    """Run an attempt, in a child process of its own if it has to be `alone` and there is one."""
+    """Run an attempt, in a child process of its own if it has to be `alone` and there is one.
+
+    Deferred if the process is abandoned: its run may be let go already.
+    """
+    outcome: Outcome = Deferred("its host stops")
+    if not tools.process.abandoned:
+        outcome = _outcome(tools, attempt, alone)
+    return UncommittedOutcome(attempt, outcome, started, tools.clock.now())
+
+
+def _outcome(tools: Tools, attempt: Attempt, alone: bool) -> Outcome:
     isolation = tools.process.isolation if alone else None
     try:
         runner = tools.runners[attempt.kind] if isolation is None else isolation
@@ -37,6 +53,5 @@ def run_attempt(
     except Exception as error:  # a runner's own defect must not stop the run's life
         log.exception("run %s: step %s", attempt.run_id, attempt.step)
         outcome = Failed(f"the engine failed to run this step: {error!r}")
-    if tools.process.abandoned:  # what came of it may be that this process ended it
-        outcome = Deferred("its host stopped")
-    return UncommittedOutcome(attempt, outcome, started, tools.clock.now())
+    # What came of it may be that this process ended it.
+    return Deferred("its host stopped") if tools.process.abandoned else outcome
