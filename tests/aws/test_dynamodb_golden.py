@@ -195,7 +195,12 @@ def test_runs_are_written_as_in_the_golden_file(
 
 
 @pytest.mark.parametrize(
-    ("name", "received"), [("runs", RECEIVED), ("runs_before_overflow", OLDER_RECEIVED)]
+    ("name", "received"),
+    [
+        ("runs", RECEIVED),
+        ("runs_before_expiry", RECEIVED),
+        ("runs_before_overflow", OLDER_RECEIVED),
+    ],
 )
 def test_children_notifications_and_deliveries_of_the_golden_files_are_read(
     home: DynamoHome, name: str, received: Head
@@ -206,15 +211,22 @@ def test_children_notifications_and_deliveries_of_the_golden_files_are_read(
     delivered = home.runs.deliver(SENT_TO.run_id, "m4", again, AT + 99, None, "approval-42")
     assert delivered == Delivered(received, SIGNAL.at)
     slots = home.runs.overflow(SENT_TO.run_id, 1, received.overflow_last)
-    assert slots == ({1: Slot("m3", SIGNAL, "approval-42")} if name == "runs" else {})
+    assert slots == ({1: Slot("m3", SIGNAL, "approval-42")} if received is RECEIVED else {})
     assert isinstance(home.runs.mark_notified(CHILD.run_id), Done)
 
 
-OF_RUNS = ("runs", "runs_before_overflow", "runs_before_cascades", "runs_before_children")
+OF_RUNS = (
+    "runs",
+    "runs_before_expiry",
+    "runs_before_overflow",
+    "runs_before_cascades",
+    "runs_before_children",
+)
 
 
 # The oldest file was written when there were no children, no pending notifications, and no places
-# of messages; the older one when no cascade and no time of a claim was stored.
+# of messages; the next one when no cascade and no time of a claim was stored. Before the newest the
+# time of a claim stood where now only an item's expiry does.
 @pytest.mark.parametrize("name", OF_RUNS)
 def test_runs_of_the_golden_files_are_read(home: DynamoHome, name: str) -> None:
     put_golden(RUNS, golden(name))

@@ -1,14 +1,14 @@
 """What only messages in DynamoDB have: places, bodies, keys, and how much an item holds."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from stepwell_engine.adapters.dynamodb.attributes import InboxAttribute
 from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item, Rejected, TooLarge
 from stepwell_engine.adapters.dynamodb.heads import key_of, to_item
-from stepwell_engine.adapters.dynamodb.models import InboxAttribute
 from stepwell_engine.adapters.dynamodb.runs import DynamoRuns
 from stepwell_engine.adapters.memory.hints import MemoryDispatcher
 from stepwell_engine.adapters.process.system import RandomIds, SystemClock
@@ -66,12 +66,18 @@ class Preceded(DynamoDB):
         self._other: Callable[[], object] | None = other
 
     def put(
-        self, table: str, item: Item, condition: str | None = None, *, patient: bool = True
+        self,
+        table: str,
+        item: Item,
+        condition: str | None = None,
+        values: Mapping[str, Any] | None = None,
+        *,
+        patient: bool = True,
     ) -> Rejected | None:
         other, self._other = self._other, None
         if other is not None:
             other()
-        return super().put(table, item, condition, patient=patient)
+        return super().put(table, item, condition, values, patient=patient)
 
 
 # --- places -----------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """What only the runs in DynamoDB have: keys, chunks, shards, and other writers in between."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -12,7 +12,7 @@ from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item, Rejected, T
 from stepwell_engine.adapters.dynamodb.heads import shard_of, to_item
 from stepwell_engine.adapters.dynamodb.models import HeadItem
 from stepwell_engine.adapters.dynamodb.runs import DynamoRuns
-from stepwell_engine.adapters.dynamodb.writes import TURNS
+from stepwell_engine.adapters.dynamodb.updates import TURNS
 from stepwell_engine.adapters.process.system import SystemClock
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.status import Status
@@ -113,12 +113,18 @@ def test_a_blob_is_not_there_before_all_of_its_chunks_are(home: DynamoHome, writ
         left = written
 
         def put(
-            self, table: str, item: Item, condition: str | None = None, *, patient: bool = True
+            self,
+            table: str,
+            item: Item,
+            condition: str | None = None,
+            values: Mapping[str, Any] | None = None,
+            *,
+            patient: bool = True,
         ) -> Rejected | None:
             if not self.left:
                 raise Unavailable("gone")
             self.left -= 1
-            return super().put(table, item, condition, patient=patient)
+            return super().put(table, item, condition, values, patient=patient)
 
     data = bytes(2 * CHUNK + 1)
     put(home.runs, held())
@@ -253,7 +259,7 @@ def test_a_cancel_of_a_child_looks_at_it_once_whoever_holds_it(home: DynamoHome)
 def test_an_outcome_is_recorded_although_its_run_notifies_meanwhile(home: DynamoHome) -> None:
     put(home.runs, child(**CANCELLED_CHILD))
     database = Overtaken(nothing, lambda: home.runs.mark_notified(RUN))
-    outcome = replace(COMMIT, expect="cancelled", release=True, wake_at=None)
+    outcome = replace(COMMIT, expect="stopped", release=True, wake_at=None)
     written = DynamoRuns(database, RUNS).commit(outcome)
     assert isinstance(written, Done)
     assert database.calls == 3
@@ -270,7 +276,7 @@ def test_a_close_sees_that_its_run_notifies_meanwhile(home: DynamoHome) -> None:
 
 def test_marking_as_notified_sees_that_the_lease_ends_meanwhile(home: DynamoHome) -> None:
     put(home.runs, child(**CANCELLED_CHILD))
-    outcome = replace(COMMIT, expect="cancelled", release=True, wake_at=None)
+    outcome = replace(COMMIT, expect="stopped", release=True, wake_at=None)
     database = Overtaken(nothing, lambda: home.runs.commit(outcome))
     written = DynamoRuns(database, RUNS).mark_notified(RUN)
     assert isinstance(written, Done)

@@ -26,7 +26,7 @@ TIMES = st.sampled_from([0, NOW, NOW + 1, NOW + CLOCK_MARGIN, NOW + CLOCK_MARGIN
 TOKENS = st.sampled_from(["t1", "t2"])
 NUMBERS = st.integers(0, 3)
 MAILS = st.sampled_from(["m1", "m2", "m3", "m4", "m5", "m6"])
-EXPECTED: st.SearchStrategy[Literal["live", "cancelled"]] = st.sampled_from(["live", "cancelled"])
+EXPECTED: st.SearchStrategy[Literal["live", "stopped"]] = st.sampled_from(["live", "stopped"])
 
 
 @st.composite

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stepwell_engine.core.run.head import Head
-from stepwell_engine.core.run.status import Status
+from stepwell_engine.core.run.status import STOPPED, Status
 from stepwell_engine.ports import Done, Refused, Runs
 from tests.contract.heads import (
     COMMIT,
@@ -89,7 +89,7 @@ def test_a_commit_of_a_worker_that_did_not_see_the_cancel_is_refused(runs: Runs)
     put(runs, held())
     runs.cancel(RUN, NOW)
     check_refused(runs, lambda: runs.commit(COMMIT))
-    assert isinstance(runs.commit(replace(COMMIT, expect="cancelled")), Done)
+    assert isinstance(runs.commit(replace(COMMIT, expect="stopped")), Done)
 
 
 def test_close_settles_a_cancelled_run(runs: Runs) -> None:
@@ -127,8 +127,8 @@ def test_close_of_a_run_that_has_to_notify_leaves_it_to_be_woken(runs: Runs) -> 
     )
 
 
-@pytest.mark.parametrize("status", [s for s in Status if s is not Status.CANCELLED])
-def test_close_of_a_run_that_is_not_cancelled_is_refused(runs: Runs, status: Status) -> None:
+@pytest.mark.parametrize("status", [s for s in Status if s not in STOPPED])
+def test_close_of_a_run_that_was_not_stopped_is_refused(runs: Runs, status: Status) -> None:
     put(runs, held(status=status))
     check_refused(runs, lambda: runs.close(RUN, TOKEN, 0, b"settled"))
 
@@ -156,4 +156,4 @@ def test_close_of_a_run_that_does_not_exist_is_refused(runs: Runs) -> None:
 def test_after_a_close_the_late_outcome_is_refused(runs: Runs) -> None:
     put(runs, held(**CANCELLED))
     runs.close(RUN, TOKEN, 0, b"settled")
-    check_refused(runs, lambda: runs.commit(replace(COMMIT, expect="cancelled")))
+    check_refused(runs, lambda: runs.commit(replace(COMMIT, expect="stopped")))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from stepwell_engine.core.run.head import Blob
-from stepwell_engine.core.run.status import Status
+from stepwell_engine.core.run.status import STOPPED, Status
 from stepwell_engine.ports import Commit, Done, Refused, Runs
 from tests.contract.heads import (
     COMMIT,
@@ -26,7 +26,7 @@ from tests.contract.heads import (
     some_message,
 )
 
-OUTCOME = replace(COMMIT, expect="cancelled")
+OUTCOME = replace(COMMIT, expect="stopped")
 
 
 def test_a_bare_commit_moves_the_journal_and_the_number_alone(runs: Runs) -> None:
@@ -120,7 +120,7 @@ def test_a_cancelled_run_takes_the_outcome_of_the_step_in_flight(runs: Runs) -> 
     check_done(runs, runs.commit(replace(OUTCOME, release=True, wake_at=None)), after)
 
 
-@pytest.mark.parametrize("status", [s for s in ENDED_STATUSES if s is not Status.CANCELLED])
+@pytest.mark.parametrize("status", [s for s in ENDED_STATUSES if s not in STOPPED])
 def test_a_run_that_ended_otherwise_refuses_an_outcome(runs: Runs, status: Status) -> None:
     put(runs, held(status=status))
     check_refused(runs, lambda: runs.commit(OUTCOME))

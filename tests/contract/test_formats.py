@@ -41,7 +41,7 @@ CALLS: dict[str, Callable[[Runs], object]] = {
     "mark_notified": lambda runs: runs.mark_notified(RUN),
 }
 CALLS_WHEN_CANCELLED: dict[str, Callable[[Runs], object]] = {
-    "commit": lambda runs: runs.commit(Commit(RUN, TOKEN, 0, b"moved", "cancelled")),
+    "commit": lambda runs: runs.commit(Commit(RUN, TOKEN, 0, b"moved", "stopped")),
     "close": lambda runs: runs.close(RUN, TOKEN, 0, b"settled"),
 }
 

@@ -16,7 +16,7 @@ from tests.contract.homes import Home
 LET_GO = replace(
     COMMIT, status=Status.PENDING, ready_at=0, wake_at=NOW, release=True, progress=True
 )
-RECORD_CANCELLED = replace(COMMIT, expect="cancelled", progress=True)
+RECORD_CANCELLED = replace(COMMIT, expect="stopped", progress=True)
 
 
 def let_go_of(head: Head) -> Head:

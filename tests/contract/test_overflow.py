@@ -277,10 +277,10 @@ def test_a_slot_counts_once_and_in_its_turn(home: Home) -> None:
     steps = steps_of(home)
     for number in (1, 2):
         steps.put_slot(RUN, number, Slot(f"m{number}", some_message()))
-    assert isinstance(steps.count(RUN, 2, "paid", NOW, True), Refused)
-    counted = steps.count(RUN, 1, "paid", NOW, True)
+    assert isinstance(steps.count(RUN, 2, "paid", NOW, True, 0), Refused)
+    counted = steps.count(RUN, 1, "paid", NOW, True, 0)
     assert counted == Done(held(inbox_seq=1, overflow_last=1, overflow_count=1, format=RUN_FORMAT))
-    assert steps.count(RUN, 1, "paid", NOW, True) == Refused(counted.head)
+    assert steps.count(RUN, 1, "paid", NOW, True, 0) == Refused(counted.head)
     assert steps.count_void(RUN, 1) == Refused(counted.head)
     assert isinstance(steps.count_void(RUN, 2), Done)
 
@@ -318,7 +318,7 @@ def test_nothing_counts_for_a_run_that_has_ended(home: Home, status: Status) -> 
     head = put(home.runs, a_head(status=status))
     steps = steps_of(home)
     for quiet in (False, True):
-        assert steps.count(RUN, 1, "paid", NOW, quiet) == Refused(head)
+        assert steps.count(RUN, 1, "paid", NOW, quiet, 0) == Refused(head)
         assert steps.put_inline(RUN, "m", some_message(), NOW, quiet) == Refused(head)
     assert steps.count_void(RUN, 1) == Refused(head)
 

@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from stepwell_engine.adapters.sqlite.schema import SCHEMA, VERSION
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage, MessageKind, Slot
@@ -20,6 +22,7 @@ from tests.contract.homes import SqliteHome
 
 FOLDER = Path(__file__).parents[1] / "golden"
 GOLDEN = FOLDER / "sqlite_rows.json"
+BEFORE_DEADLINES = FOLDER / "sqlite_rows_before_deadlines.json"
 BEFORE_OVERFLOW = FOLDER / "sqlite_rows_before_overflow.json"
 COLUMNS = 'SELECT name, type, "notnull" FROM pragma_table_info(?)'
 OLDER = FOLDER / "sqlite_version_1.sql"
@@ -63,11 +66,20 @@ CREATED = Head(
     depth=1,
     notify_pending=True,
     cascade=True,
+    deadline=1_800_000_000_016,
+    generation=2,
+    told=True,
 )
 SIGNAL = InboxMessage(MessageKind.SIGNAL, "approved", 1_800_000_000_014, b"null")
 HEAD = replace(CREATED, inbox_seq=7, overflow_last=1, overflow_count=1, format=RUN_FORMAT)
+PLAIN = replace(HEAD, deadline=None, generation=0, told=False)
 OLDER_HEAD = replace(
-    CREATED, ready_at=0, inbox_seq=7, inbox={**CREATED.inbox, "m3": SIGNAL}, format=1
+    PLAIN,
+    ready_at=0,
+    inbox={**CREATED.inbox, "m3": SIGNAL},
+    format=1,
+    overflow_last=0,
+    overflow_count=0,
 )
 BLOB = Blob("mail/m2", b'{"large":true}')
 
@@ -108,12 +120,14 @@ def test_rows_are_written_as_in_the_golden_file(sqlite_home: SqliteHome) -> None
     assert {"user_version": VERSION, **stored} == json.loads(GOLDEN.read_text())
 
 
-def test_rows_of_the_golden_file_are_read(path: Path) -> None:
+@pytest.mark.parametrize(("file", "head"), [(GOLDEN, HEAD), (BEFORE_DEADLINES, PLAIN)])
+def test_rows_of_the_golden_file_are_read(path: Path, file: Path, head: Head) -> None:
     SqliteHome(path).close()
-    put_golden(path, GOLDEN)
-    check_read(path, HEAD)
+    put_golden(path, file)
+    check_read(path, head)
     home = SqliteHome(path)
-    assert home.runs.overflow(HEAD.run_id, 1, 1) == {1: Slot("m3", SIGNAL, "approval-42")}
+    slot = Slot("m3", SIGNAL, "approval-42", generation=head.generation)
+    assert home.runs.overflow(HEAD.run_id, 1, 1) == {1: slot}
     home.close()
 
 

@@ -80,8 +80,8 @@ class FlakyRuns(MemoryRuns):
         self._lose("commit")
         return written
 
-    def cancel(self, run_id: str, now: int, cascade: bool = False) -> Written:
-        written = super().cancel(run_id, now, cascade)
+    def cancel(self, run_id: str, now: int, cascade: bool = False, generation: int = 0) -> Written:
+        written = super().cancel(run_id, now, cascade, generation)
         self._lose("cancel")
         return written
 

@@ -11,10 +11,11 @@ from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
-from stepwell_engine.limits import CLOCK_MARGIN, LEASE
 from stepwell_engine.ports import KEEP, Commit
 from tests.sim.compensation import check_compensation
+from tests.sim.endings import check_in_time, check_revived, check_timed_out
 from tests.sim.families import Families
+from tests.sim.gates import check_gate
 from tests.sim.hints import HintCounts
 from tests.sim.ledger import (
     Execution,
@@ -30,18 +31,13 @@ from tests.sim.messages import accept, check_inbox, check_parked
 from tests.sim.outcomes import Look, check_finished, check_open
 from tests.sim.scheduler import SKEW, Actor, Violation
 from tests.sim.sizes import check_size
+from tests.sim.standing import check_standing, check_wake_at
 from tests.sim.starting import check_may_start
 from tests.sim.workload import Slot
 
 PROMPT = 2_000  # in a calm world nothing that is ready waits longer, in ms
 AFTER_A_REFUSAL = 90_000  # the next tick finds what a caller could not hint, in ms
 RETURN = 5_000  # a worker notices so soon that the store answers again, in ms
-_PARKED = {
-    Kind.SLEEP: (Status.SLEEPING,),
-    Kind.WAIT_FOR_SIGNAL: (Status.WAITING,),
-    Kind.SUBWORKFLOW: (Status.WAITING, Status.PENDING),
-}
-
 ReadBlob = Callable[[str, str], bytes | None]
 _NOTHING = InHand((), ())
 
@@ -89,6 +85,7 @@ class Checks:
         now = self._clock()
         if not old.live:
             raise Violation(10, f"a run that is {old.status} was claimed")
+        check_in_time(old, new.claimed_at + SKEW, "claimed")  # which may come late
         if old.lease_token is not None:
             if now <= old.lease_expires_at:
                 raise Violation(
@@ -124,9 +121,9 @@ class Checks:
         """The lease's holder wrote, with `hand` in hand when it began to."""
         ledger = self.ledgers[new.run_id]
         self._held(old, commit.lease_token)
-        if old.status is Status.CANCELLED:
-            if new.status is not Status.CANCELLED:
-                raise Violation(10, f"a cancelled run became {new.status}")
+        if old.stopped:
+            if new.status is not old.status:
+                raise Violation(10, f"a run that is {old.status} became {new.status}")
         elif not old.live:
             raise Violation(10, f"a run that is {old.status} was written")
         if new.lease_token is None and hand.in_flight:
@@ -140,9 +137,9 @@ class Checks:
             ledger.blame.move()
         if any(one.recorded for one in hand.known):
             ledger.blame.record()
-        if ledger.journal != before and new.status is not Status.CANCELLED:
+        if ledger.journal != before and not new.stopped:
             self.families.begins(ledger)
-        self._standing(ledger, new)
+        check_standing(ledger, new)
         if new.live and new.lease_token is None and commit.status is not KEEP:  # not just put back
             check_parked(ledger, new)
         now = self._clock()
@@ -178,16 +175,34 @@ class Checks:
         self.families.ended(new)
         self._rests(ledger, new)
 
+    def timed_out(self, old: Head, new: Head) -> None:
+        """Whoever came after its deadline ended the run."""
+        ledger, now = self.ledgers[new.run_id], self._clock()
+        check_timed_out(old, now)
+        if old.lease_token is None and old.status is not Status.PENDING:
+            self.prompt(max(old.deadline or 0, ledger.settled_at), "the end at a deadline")
+        ledger.cancelled_at = ledger.ended_at = now
+        self.families.ended(new)
+        self._rests(ledger, new)
+
+    def revived(self, old: Head, new: Head) -> None:
+        """Somebody lets a run that has ended go on."""
+        ledger = self.ledgers[new.run_id]
+        if old.lease_token is not None:
+            self._lose(ledger, old.lease_token)
+        check_revived(ledger, old, new, self._clock())
+        self._rests(ledger, new)
+
     def closed(self, old: Head, new: Head) -> None:
         """A cancelled run was settled for a worker that did not come back."""
         ledger = self.ledgers[new.run_id]
-        if new.status is not Status.CANCELLED or old.status is not Status.CANCELLED:
+        if not old.stopped or new.status is not old.status:
             raise Violation(10, f"a run that is {old.status} was closed, it is {new.status} now")
         if self._clock() <= old.lease_expires_at:
             raise Violation(10, f"closed while the lease of {old.lease_token} was in force")
         self._lose(ledger, old.lease_token or "")
         self._journal(ledger, old, new, (), _NOTHING)
-        self._standing(ledger, new)
+        check_standing(ledger, new)
         ledger.moved_at = ledger.settled_at = self._clock()
         self._rests(ledger, new)
 
@@ -283,51 +298,16 @@ class Checks:
         done = [one.key for one in fresh if one.status is StepStatus.SUCCEEDED]
         passed = [key for key in done if key in tops]
         moved = journal.position - begin
-        if passed != through and not (new.status is Status.CANCELLED and moved == 0):
+        if passed != through and not (new.stopped and moved == 0):
             raise Violation(2, f"moved past {through} when {passed} were recorded")
-        if old.status is Status.CANCELLED and moved:
-            raise Violation(10, f"a cancelled run moved on past {through}")
+        if old.stopped and moved:
+            raise Violation(10, f"a run that is {old.status} moved on past {through}")
         return passed
 
-    def _standing(self, ledger: Ledger, new: Head) -> None:
-        """The status fits the journal. Property 2."""
-        step, journal = ledger.step, ledger.journal
-        failure = journal.failure
-        if new.status is Status.SUCCEEDED:
-            statuses = [record.status for record in ledger.records.values()]
-            if statuses != [StepStatus.SUCCEEDED] * len(ledger.definition.flat):
-                raise Violation(2, f"succeeded with {statuses}")
-        elif new.status is Status.FAILED:
-            if failure is None or (failure.step is None) != ledger.broken:
-                raise Violation(2, f"failed for no reason: {failure}")
-        elif new.live:
-            if step is None:
-                raise Violation(2, f"over, but {new.status}")
-            if new.lease_token is None:
-                kinds = (Status.PENDING,) if failure is not None else _PARKED.get(step.kind)
-                begun = journal.opened(step.key) is not None
-                if begun and new.status not in (kinds or (Status.PENDING,)):
-                    raise Violation(2, f"{new.status} at {step.kind}")
-
     def _rests(self, ledger: Ledger, new: Head) -> None:
-        """The tick will look at whatever is not over (R15), and at nothing else."""
         ledger.head = new
         ledger.writes += 1
-        now, wake_at = self._clock(), new.wake_at
-        if wake_at is None:
-            if new.live or new.lease_token is not None or new.notify_pending:
-                raise Violation(3, f"{new.status} without wake_at, token {new.lease_token}")
-            return
-        if new.notify_pending:
-            latest = ledger.ended_at
-        elif new.lease_token is not None:
-            latest = max(new.lease_expires_at, now)
-        elif new.live:
-            latest = max(new.ready_at, now + LEASE)
-        else:
-            raise Violation(3, f"{new.status} and at rest, but with wake_at")
-        if wake_at > latest + CLOCK_MARGIN:
-            raise Violation(3, f"wake_at comes {wake_at - latest} ms too late")
+        check_wake_at(ledger, new, self._clock())
 
     # --- attempts ---------------------------------------------------------------------------------
 
@@ -346,6 +326,7 @@ class Checks:
             raise Violation(5, f"attempt {attempt.number} of {attempt.step}, {begun} are recorded")
         if opened is not None and now + SKEW < (opened.next_at or 0):
             raise Violation(5, f"{attempt.step} starts before its pause is over")
+        check_gate(actor, now + left)
         ledger.blame.check_start(key, actor, now, bool(ledger.in_hand(token).in_flight))
         ledger.attempts.add((token, key, attempt.number))
         execution = Execution(key, attempt.number, token, now + left)
@@ -359,6 +340,7 @@ class Checks:
     def begins(self, run_id: str, token: str) -> None:
         """A worker begins an attempt, itself or by its group. Properties 5 and 10."""
         ledger = self.ledgers[run_id]
+        check_in_time(ledger.head, self._clock(), f"{token} begins an attempt")
         known = ledger.in_hand(token).known
         if known:
             raise Violation(5, f"{token} begins another attempt before {known[0]} is recorded")

@@ -27,7 +27,7 @@ def check_compensation(ledger: Ledger, before: Journal, new: Head) -> None:
     for record in compensations:
         if ledger.definition.owner(record.key) < last:
             raise Violation(9, f"{record}, but {steps[last].key} is not compensated")
-    if new.status is not Status.CANCELLED:  # whose compensation stops where it is
+    if not new.stopped:  # whose compensation stops where it is
         _check_cursor(ledger, last, new)
 
 

@@ -10,11 +10,12 @@ from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.limits import CLOCK_MARGIN, MAX_DEPTH
 from tests.sim.definitions import MISSING
+from tests.sim.endings import ends_as
 from tests.sim.ledger import Ledger, content, run_output
 from tests.sim.outcomes import pause
 from tests.sim.scheduler import SKEW, Violation
 
-_RETRIED = ("child_failed", "timeout", None)
+_RETRIED = frozenset({"child_failed", "timeout", None})
 _FINAL = ("depth_exceeded",)
 _BEGUN = (StepStatus.PENDING, StepStatus.WAITING)
 
@@ -40,7 +41,9 @@ class Families:
     def begins(self, ledger: Ledger) -> None:
         """A run does something: a child only once its parent has recorded that it waits for it."""
         head = ledger.head
-        if head.parent is not None and head.run_id not in self._ledgers[head.parent].children:
+        if head.parent is None or head.generation > 0:
+            return
+        if head.run_id not in self._ledgers[head.parent].children:
             raise Violation(9, f"child {head.run_id} begins, and its parent does not wait for it")
 
     def _waited_for(self, parent: Ledger, record: Record) -> None:
@@ -51,13 +54,17 @@ class Families:
         for other, (key, attempt) in parent.children.items():
             if key == record.key and attempt == record.attempt:
                 raise Violation(9, f"{child} and {other} for attempt {attempt}")
-            if key == record.key and self._ledgers[other].head.live:
+            if key == record.key and self._goes_on(other):
                 raise Violation(9, f"{child} was started while {other} was running")
         parent.children[child] = record.key, record.attempt
 
     def ended(self, new: Head) -> None:
         """A child or a cascading run ended: this very write makes a notification pending."""
-        if new.parent is None and not new.cascade:
+        ledger = self._ledgers[new.run_id]
+        ledger.ends.append(ends_as(new))
+        if ledger.told and new.notify_pending and not new.cascade:
+            raise Violation(3, f"{new.run_id} tells its parent of a second end")
+        if (new.parent is None or ledger.told) and not new.cascade:
             return
         if not new.notify_pending:
             raise Violation(3, f"{new.run_id} ended, and no notification is pending")
@@ -71,16 +78,17 @@ class Families:
             ledger.cascaded_at = ledger.cascaded_at or self._clock()
         if head.parent is None:
             return
+        self._ledgers[head.run_id].told = True
         parent = self._ledgers[head.parent]
         if parent.head.live and head.run_id not in parent.accepted:
             raise Violation(3, f"{head.run_id} is marked, its parent was not notified")
 
     def notified(self, message: InboxMessage, run_id: str) -> None:
         """A parent was notified of a child's end."""
-        child = self._ledgers[run_id].head
+        ends = self._ledgers[run_id].ends
         result = result_of(message)
-        if child.live or (result.status, result.ended_at) != (child.status, child.ended_at):
-            raise Violation(9, f"{run_id} is {child.status}, its parent was notified of {result}")
+        if (result.status, result.ended_at) not in ends:
+            raise Violation(9, f"{run_id} ended as {ends}, its parent was notified of {result}")
 
     # --- the step that called -----------------------------------------------------------------
 
@@ -97,8 +105,8 @@ class Families:
             if new.child != old.child:
                 raise Violation(9, f"{old} became {new}")
             self._waited_for(ledger, new)
-        elif (
-            new.attempt >= step.max_attempts or self._code(ledger, step, old, new.child) != new.code
+        elif new.attempt >= step.max_attempts or new.code not in self._codes(
+            ledger, step, old, new.child
         ):
             raise Violation(9, f"{old} became {new}")
         elif (new.next_at or 0) < ledger.settled_at - SKEW + pause(new.attempt):
@@ -112,7 +120,7 @@ class Families:
         if old is not None and old.status is StepStatus.RETRYING:
             if self._clock() + SKEW < (old.next_at or 0):
                 raise Violation(9, f"{old} became {new} before its pause was over")
-        elif old is not None and self._code(ledger, step, old, old.child) not in _RETRIED:
+        elif old is not None and not self._codes(ledger, step, old, old.child) & _RETRIED:
             raise Violation(9, f"{old} became {new}, its child came to something final")
         if new.child is None or new.child in self._ledgers:
             raise Violation(9, f"{new} names a child that is there already")
@@ -133,7 +141,7 @@ class Families:
         self._all_over(ledger, step)
         if done.status is StepStatus.FAILED:
             again = done.code in _RETRIED and done.attempt < step.max_attempts
-            if again or self._code(ledger, step, old, done.child) != done.code:
+            if again or done.code not in self._codes(ledger, step, old, done.child):
                 raise Violation(9, f"{done} follows {old}")
             return
         child = self._ledgers[done.child or ""]
@@ -145,24 +153,39 @@ class Families:
     def _all_over(self, ledger: Ledger, step: Step) -> None:
         """No child of the step is running."""
         for child, (key, _) in ledger.children.items():
-            if key == step.key and self._ledgers[child].head.live:
+            if key == step.key and self._goes_on(child):
                 raise Violation(9, f"{step.key} goes on while its child {child} is running")
 
-    def _code(self, parent: Ledger, step: Step, old: Record, child: str | None) -> str | None:
-        """What an attempt that began as `old` fails with: its child's end, or no child."""
+    def _goes_on(self, child: str) -> bool:
+        """Whether a child runs, and not since it was revived: that is nothing to its parent."""
+        head = self._ledgers[child].head
+        return head.live and head.generation == 0
+
+    def _codes(
+        self, parent: Ledger, step: Step, old: Record, child: str | None
+    ) -> frozenset[str | None]:
+        """What an attempt that began as `old` fails with: its child's end, or no child.
+
+        A child that was revived has ended more than once.
+        """
         if child is None:
             if old.child in parent.children:
                 raise Violation(9, f"{old.child} runs, but it is recorded as not started")
-            return "unknown_resource" if step.target == MISSING else None
+            return frozenset({"unknown_resource" if step.target == MISSING else None})
         ledger = self._ledgers[child]
-        match ledger.head.status:
-            case Status.CANCELLED:
-                return self._cancelled(ledger, old)
-            case Status.FAILED:
-                codes = [one.code for one in ledger.records.values() if one.code in _FINAL]
-                return codes[0] if codes else "child_failed"
-            case status:
-                raise Violation(9, f"an attempt failed with its child {child}, which is {status}")
+        ends = [status for status, _ in ledger.ends if status is not Status.SUCCEEDED]
+        if not ends:
+            status = ledger.head.status
+            raise Violation(9, f"an attempt failed with its child {child}, which is {status}")
+        return frozenset(self._code(ledger, old, status) for status in ends)
+
+    def _code(self, child: Ledger, old: Record, status: Status) -> str:
+        if status is Status.CANCELLED:
+            return self._cancelled(child, old)
+        if status is Status.TIMED_OUT:
+            return "child_failed"
+        codes = [one.code for one in child.records.values() if one.code in _FINAL]
+        return codes[0] or "" if codes else "child_failed"
 
     def _cancelled(self, child: Ledger, old: Record) -> str:
         """The code of a cancelled child: a timeout if its time was over, else `child_cancelled`."""
@@ -178,7 +201,7 @@ class Families:
     def at_rest(self, ledger: Ledger) -> None:
         """No child goes on once its parent's cancel has cascaded, or if it was not waited for."""
         head = ledger.head
-        if head.parent is not None and head.status is not Status.CANCELLED:
+        if head.parent is not None and not head.stopped:
             self.begins(ledger)
         if ledger.cancelled_at is None:
             return
@@ -187,7 +210,7 @@ class Families:
             if record.status is not StepStatus.CANCELLED or child is None:
                 continue
             latest = ledger.cascaded_at
-            if latest is None or child.head.status is Status.CANCELLED:
+            if latest is None or child.head.status is Status.CANCELLED or child.head.generation:
                 continue
             if child.ended_at > latest:
                 raise Violation(10, f"{record.child} went on, though its parent was cancelled")

@@ -1,6 +1,7 @@
 """Inboxes as the engine sees them in the simulator: every step of a delivery is a call."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.delivery import KeyEntry, deliver
@@ -115,22 +116,25 @@ class SimInboxes:
 
         return self._links.call("slot", run_id, apply, ghost=True)
 
-    def put_key(self, run_id: str, key: str, entry: KeyEntry) -> KeyEntry | None:
+    def put_key(
+        self, run_id: str, key: str, entry: KeyEntry, instead: KeyEntry | None = None
+    ) -> KeyEntry | None:
         """Put a key."""
-        return self._links.call(
-            "key", run_id, lambda: self._store.put_key(run_id, key, entry), ghost=True
-        )
+        put = partial(self._store.put_key, run_id, key, entry, instead)
+        return self._links.call("key", run_id, put, ghost=True)
 
     def make_void(self, run_id: str, number: int) -> None:
         """A slot does not count."""
         self._links.call("void", run_id, lambda: self._store.make_void(run_id, number), ghost=True)
 
-    def count(self, run_id: str, number: int, name: str, now: int, quiet: bool) -> Written:
+    def count(
+        self, run_id: str, number: int, name: str, now: int, quiet: bool, generation: int
+    ) -> Written:
         """Let a slot count."""
 
         def apply() -> Written:
             old = self._store.peek(run_id)
-            written = self._store.count(run_id, number, name, now, quiet)
+            written = self._store.count(run_id, number, name, now, quiet, generation)
             if isinstance(written, Done) and old is not None:
                 slot = self._store.overflow(run_id, number, number)[number]
                 self._checks.delivered(old, written.head, (slot.id, slot.message), number)

@@ -14,7 +14,7 @@ from stepwell_engine.core.run.journal import Journal, PageRef
 from stepwell_engine.core.run.journal_codec import JournalCodec, decode_index
 from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.records import Joined, Output, Record, Stored
-from stepwell_engine.core.run.status import StepStatus
+from stepwell_engine.core.run.status import Status, StepStatus
 from tests.sim.blame import Blame
 from tests.sim.scheduler import Violation
 
@@ -61,8 +61,10 @@ class Ledger:
     attempt. `moved_at` is when a worker last wrote, `settled_at` when one last claimed, committed
     or closed, `moved_on_at` when the position last changed, `ready_since` when the run could be
     claimed, whatever its head says; `looked_at` when the lease's holder last had occasion to notice
-    what others did; `canceller` the run whose worker cancelled this one; `named` every child that a
-    step was ever about to start. `pages` are those that hold records, whichever refers to them.
+    what others did; `cancelled_at` when it was cancelled or timed out; `told` whether its parent
+    was notified of an end; `ends` how and when it has ended, once for each generation; `canceller`
+    the run whose worker cancelled this one; `named` every child that a step was ever about to
+    start. `pages` are those that hold records, whichever refers to them.
     """
 
     definition: Definition
@@ -94,6 +96,8 @@ class Ledger:
     looked_at: int = 0
     ended_at: int = 0
     cancelled_at: int | None = None
+    told: bool = False
+    ends: list[tuple[Status, int | None]] = field(default_factory=list)
     canceller: str | None = None
     cascaded_at: int | None = None
     named: set[str] = field(default_factory=set)
@@ -145,6 +149,13 @@ class Ledger:
     def succeeded(self, key: StepKey) -> bool:
         """Whether that is recorded."""
         return self.status(key) is StepStatus.SUCCEEDED
+
+    def restart(self, now: int) -> None:
+        """The run was revived just now: what it has lost and how it ended is over."""
+        self.blame = Blame()
+        self.cancelled_at = self.canceller = self.cascaded_at = None
+        self.ended_at = 0
+        self.ready_since = self.moved_at = self.settled_at = self.moved_on_at = now
 
     def die(self, execution: Execution) -> None:
         """The child process of an execution died: no outcome of it is ever recorded."""

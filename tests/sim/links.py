@@ -15,6 +15,7 @@ from stepwell_engine.errors import Unavailable
 from stepwell_engine.ports import Delivered, Refused
 from tests.sim.checks import Checks
 from tests.sim.coverage import ANY, Coverage, When
+from tests.sim.endings import Endings
 from tests.sim.faults import Fate, Faults
 from tests.sim.outages import Outages
 from tests.sim.scheduler import Scheduler
@@ -89,6 +90,7 @@ class Links:
     store: Store
     reacts: Callable[[str, str], None]  # called with what happened, and to which run
     outages: Outages
+    endings: Endings
 
     def latency(self) -> int:
         """How long one way takes, in ms."""

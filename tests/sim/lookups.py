@@ -5,6 +5,7 @@ from random import Random
 from stepwell_engine.core.run.attempt import Attempt, Deferred
 from tests.sim.faults import Faults
 from tests.sim.ledger import Execution, Ledger
+from tests.sim.scheduler import Actor
 
 
 class Lookups:
@@ -33,12 +34,20 @@ class Lookups:
         return int(1.3 * timeout * self._own.random())
 
 
-def put_off(ledger: Ledger, attempt: Attempt, token: str, outcome: Deferred, now: int) -> Execution:
-    """An attempt that is deferred before it had any effect; its worker may have lost the lease."""
+def put_off(
+    ledger: Ledger, attempt: Attempt, actor: Actor, outcome: Deferred, now: int
+) -> Execution:
+    """An attempt that is deferred before it had any effect; its worker may have lost the lease.
+
+    Or have claimed the run anew since it began.
+    """
+    tokens = {one.token for one in actor.process.members}
+    held = ledger.head.lease_token
+    token = held if held is not None and held in tokens else actor.token
     execution = Execution(
         attempt.step, attempt.number, token, ends_by=now, outcome=outcome, ended_at=now, over=True
     )
-    if ledger.head.lease_token == token:
+    if held == token:
         ledger.unrecorded.append(execution)
     else:
         execution.recorded = True

@@ -88,13 +88,14 @@ class MessageLeavesReadyAt(Store):
 
 
 class CancelDropsToken(Store):
-    def _cancelled(self, head: Head, now: int, cascade: bool) -> Head:
-        return super()._cancelled(replace(head, lease_token=None, lease_expires_at=0), now, cascade)
+    def _stopped(self, head: Head, status: Status, now: int, cascade: bool) -> Head:
+        free = replace(head, lease_token=None, lease_expires_at=0)
+        return super()._stopped(free, status, now, cascade)
 
 
 class CancelDropsWakeAt(Store):
-    def _cancelled(self, head: Head, now: int, cascade: bool) -> Head:
-        return replace(super()._cancelled(head, now, cascade), wake_at=None)
+    def _stopped(self, head: Head, status: Status, now: int, cascade: bool) -> Head:
+        return replace(super()._stopped(head, status, now, cascade), wake_at=None)
 
 
 class CancelOfTheFinished(Store):
@@ -179,7 +180,7 @@ class DropsEarlyHints(Advance):
 
 
 class NoClockCheck(LeasedRun):
-    def _secure(self, needed: int) -> int | None:
+    def _secure(self, needed: int, gate_expires_at: int | None = None) -> int | None:
         return self._tools.clock.now()
 
 

@@ -35,9 +35,10 @@ class NoNotifyAtTheEnd(Store):
 
 
 class NoNotifyAtTheCancel(Store):
-    def _cancelled(self, head: Head, now: int, cascade: bool) -> Head:
+    def _stopped(self, head: Head, status: Status, now: int, cascade: bool) -> Head:
         kept = None if head.lease_token is None else head.wake_at
-        return replace(super()._cancelled(head, now, cascade), notify_pending=False, wake_at=kept)
+        stopped = super()._stopped(head, status, now, cascade)
+        return replace(stopped, notify_pending=False, wake_at=kept)
 
 
 class CommitForgetsToNotify(Store):
@@ -54,7 +55,9 @@ class NoKeysOfSignals(Store):
     def key_entry(self, run_id: str, key: str) -> KeyEntry | None:
         return None
 
-    def put_key(self, run_id: str, key: str, entry: KeyEntry) -> KeyEntry | None:
+    def put_key(
+        self, run_id: str, key: str, entry: KeyEntry, instead: KeyEntry | None = None
+    ) -> KeyEntry | None:
         return None
 
 
@@ -101,9 +104,9 @@ class NeverLooks(LeasedRun):
 
 
 class CancelWaitsForNothing(LeasedRun):
-    def _record_cancelled(self, head: Head) -> None:
+    def _record_stopped(self, head: Head) -> None:
         self._in_flight = set()
-        super()._record_cancelled(head)
+        super()._record_stopped(head)
 
 
 # --- between parents and children -------------------------------------------------------------

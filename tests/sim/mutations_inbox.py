@@ -111,7 +111,7 @@ class CountsWhatIsVoid(Store):
         """It is not."""
 
     def count_void(self, run_id: str, number: int) -> Written:
-        return self.count(run_id, number, "", 0, quiet=False)
+        return self.count(run_id, number, "", 0, False, self._heads[run_id].generation)
 
 
 INBOX: tuple[Mutation, ...] = (

@@ -188,7 +188,7 @@ def _check_action(look: Look, step: Step, record: Record) -> None:
     if isinstance(outcome, Failed):
         final = not outcome.retryable or record.attempt >= step.max_attempts
         reported = record.status is StepStatus.FAILED and _reports(record, outcome)
-        if not reported or not (final or look.head.status == "cancelled"):
+        if not reported or not (final or look.head.stopped):
             raise Violation(1, f"{record} was recorded for {outcome}")
     elif isinstance(outcome, Succeeded):
         large = len(outcome.output or b"") > limits.MAX_OUTPUT
@@ -206,7 +206,7 @@ def _check_cancelled(look: Look, step: Step, record: Record) -> None:
     """
     compensates = look.ledger.compensates(record.key)
     siblings = not compensates and look.joins_failed(record.key)
-    if look.head.status != "cancelled" and not siblings:
+    if not look.head.stopped and not siblings:
         raise Violation(10, f"{record} in a run that is {look.head.status}")
     tried = look.tried.get(record.key)
     if tried is None:

@@ -13,7 +13,7 @@ from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.limits import MAX_HINT_DELAY
-from stepwell_engine.ports import Commit, Done, Due, Written
+from stepwell_engine.ports import Commit, Done, Due, Revival, Written
 from tests.sim.inbox_ports import SimInboxes
 from tests.sim.ledger import InHand
 from tests.sim.links import Links
@@ -33,6 +33,7 @@ class SimRuns(SimInboxes):
 
     def create(self, head: Head, blobs: Sequence[Blob] = ()) -> Written:
         """Blobs, then the head with its key."""
+        head = self._links.endings.with_deadline(head)
         self._put_blobs(head.run_id, blobs)
 
         def apply() -> Written:
@@ -127,19 +128,45 @@ class SimRuns(SimInboxes):
 
         return self._links.call("commit", commit.run_id, apply, ghost=True)
 
-    def cancel(self, run_id: str, now: int, cascade: bool = False) -> Written:
+    def cancel(self, run_id: str, now: int, cascade: bool = False, generation: int = 0) -> Written:
         """End the run."""
         actor = self._links.scheduler.current
         canceller = actor.run_id if actor is not None else None
 
         def apply() -> Written:
             old = self._store.peek(run_id)
-            written = self._store.cancel(run_id, now, cascade)
+            written = self._store.cancel(run_id, now, cascade, generation)
             if isinstance(written, Done) and old is not None:
                 self._checks.cancelled(old, written.head, canceller)
             return self._noted("cancel", written)
 
         return self._links.call("cancel", run_id, apply, ghost=True)
+
+    def time_out(self, run_id: str, now: int, generation: int) -> Written:
+        """End the run at its deadline."""
+
+        def apply() -> Written:
+            old = self._store.peek(run_id)
+            written = self._store.time_out(run_id, now, generation)
+            if isinstance(written, Done) and old is not None:
+                self._checks.timed_out(old, written.head)
+            return self._noted("time_out", written)
+
+        return self._links.call("time_out", run_id, apply, ghost=True)
+
+    def revive(self, revival: Revival) -> Written:
+        """Let a run that has ended go on."""
+        run_id = revival.run_id
+        self._put_blobs(run_id, revival.blobs)
+
+        def apply() -> Written:
+            old = self._store.peek(run_id)
+            written = self._store.revive(replace(revival, blobs=()))
+            if isinstance(written, Done) and old is not None:
+                self._checks.revived(old, written.head)
+            return self._noted("revive", written)
+
+        return self._links.call("revive", run_id, apply, ghost=True)
 
     def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
         """Settle a cancelled run."""
@@ -153,11 +180,11 @@ class SimRuns(SimInboxes):
 
         return self._links.call("close", run_id, apply, ghost=True)
 
-    def mark_notified(self, run_id: str) -> Written:
+    def mark_notified(self, run_id: str, generation: int = 0) -> Written:
         """The parent was notified."""
 
         def apply() -> Written:
-            written = self._store.mark_notified(run_id)
+            written = self._store.mark_notified(run_id, generation)
             if isinstance(written, Done):
                 self._checks.mark_notified(written.head)
             return self._noted("mark_notified", written)

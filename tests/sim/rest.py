@@ -3,7 +3,6 @@
 from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.declared.program import DeclaredProgram
 from stepwell_engine.core.run.head import Head
-from stepwell_engine.core.run.status import Status
 from stepwell_engine.limits import CLOCK_MARGIN, LEASE, MINUTE
 from stepwell_engine.ports import Clock, Runs
 from stepwell_engine.service.runs.run_reader import RunReader, journal_of
@@ -68,7 +67,7 @@ def check_rest(checks: Checks, store: Runs, clock: Clock) -> None:
 def _check_executions(ledger: Ledger) -> None:
     for execution in ledger.executions:
         if not execution.recorded and execution.token not in ledger.lost:
-            rule = 10 if ledger.head.status is Status.CANCELLED else 5
+            rule = 10 if ledger.head.stopped else 5
             raise Violation(rule, f"{execution} is not recorded, its lease was not lost")
 
 

@@ -65,7 +65,7 @@ class SimStepRunner:
         if ends is not None and ends <= scheduler.now:
             outcome = Deferred(f"slow look-up {next(self._serials)}")
             ledger = links.checks.ledgers[attempt.run_id]
-            execution = put_off(ledger, attempt, actor.token, outcome, scheduler.now)
+            execution = put_off(ledger, attempt, actor, outcome, scheduler.now)
             scheduler.note("puts off", attempt.step, "attempt", attempt.number)
         else:
             scheduler.pause(LONGEST_PAUSE if fate is Fate.STALL_BEFORE else links.latency())

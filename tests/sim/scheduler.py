@@ -74,6 +74,7 @@ class Actor:
     __slots__ = (
         "before",
         "forked",
+        "gate_expires_at",
         "greenlet",
         "host",
         "isolated",
@@ -95,6 +96,7 @@ class Actor:
         self.before = ""  # the token it had before
         self.host: object = None  # of a worker, while it is at its run
         self.lane = Lane.HOST
+        self.gate_expires_at: int | None = None  # of its place under a concurrency limit
         self.isolated = False  # runs an attempt in a child process
         self.refused = 0  # when its latest call of the store was refused
         self.forked = False  # a task of a group
@@ -140,6 +142,7 @@ class Scheduler:
         caller = self.caller()
         actor = Actor(f"{caller.name}{name}", body, caller.run_id, caller.process, self._hub)
         actor.token, actor.forked, actor.lane = caller.token, True, caller.lane
+        actor.gate_expires_at = caller.gate_expires_at
         self.at(when, actor)
 
     def caller(self) -> Actor:

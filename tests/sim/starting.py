@@ -1,7 +1,6 @@
 """Whether an attempt may start: with this lease, now, beside what is in flight."""
 
 from stepwell_engine.core.run.attempt import Attempt
-from stepwell_engine.core.run.status import Status
 from stepwell_engine.limits import CHILDREN_AT_ONCE
 from tests.sim.ledger import Ledger
 from tests.sim.scheduler import Violation
@@ -20,5 +19,5 @@ def check_may_start(ledger: Ledger, attempt: Attempt, token: str, left: int, now
     hand = ledger.in_hand(token)
     if len(hand.in_flight) >= CHILDREN_AT_ONCE:
         raise Violation(4, f"{attempt.step} starts beside {len(hand.in_flight)} others")
-    if not head.live and head.status is not Status.CANCELLED:
+    if not head.live and not head.stopped:
         raise Violation(10, f"an attempt of a run that is {head.status}")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from random import Random
 from unittest.mock import patch
@@ -29,10 +30,13 @@ from tests.sim.callers import Body, Callers
 from tests.sim.checks import Checks
 from tests.sim.coverage import Coverage
 from tests.sim.definitions import ACTIONS
+from tests.sim.endings import Endings
 from tests.sim.faults import Faults, draw_profile
+from tests.sim.gates import Gates
 from tests.sim.history import check_histories, draw_program
 from tests.sim.inbox_sizes import draw_sizes
 from tests.sim.isolation import SimIsolation
+from tests.sim.ledger import Ledger
 from tests.sim.links import Links, Store
 from tests.sim.lookups import Lookups
 from tests.sim.outages import draw_outages
@@ -160,8 +164,16 @@ class World:
         store.older = self._sizes.is_older
         self.checks = Checks(self._slots, self._true_now, store.peek_blob, profile.calm)
         outages = draw_outages(Random(f"refusals {seed}"), profile.ends, profile.calm)
+        self._endings, self._gates = Endings(seed), Gates(seed, self._faults)
         self._links = Links(
-            self.scheduler, self._faults, self.checks, coverage, store, self._react, outages
+            self.scheduler,
+            self._faults,
+            self.checks,
+            coverage,
+            store,
+            self._react,
+            outages,
+            self._endings,
         )
         answers = Answers(self.checks.ledgers, self.checks.keys)
         self._callers = Callers(self._links, self._slots, answers, self._call)
@@ -175,14 +187,14 @@ class World:
         self._last_tick: int | None = None
 
     def _build(self, engine: Engine) -> list[Host]:
-        runs = engine.runs(self._links)
+        runs = self._runs = engine.runs(self._links)
         catalog = Catalog(
             self._slots,
             lambda: self.scheduler.now - EPOCH,
             self._catalog_is_down,
             self._program,
         )
-        dispatcher = SimDispatcher(self._links, self._hint_arrives)
+        dispatcher = self._dispatcher = SimDispatcher(self._links, self._hint_arrives)
         lookups, serials = Lookups(self._seed, self._faults), count(1)
         task_groups, ids = SimTaskGroups(self._links), CountedIds()
         hosts, line = [], Line()
@@ -276,12 +288,20 @@ class World:
         def body() -> None:
             host, actor = self._any_host(), self.scheduler.caller()
             actor.host, actor.lane = host, lane
+            actor.gate_expires_at = self._gates.expires_at(host.clock.now())
             if host.process.refusals.in_hand(run_id, host.clock.now()):
                 self._links.fault()  # nobody follows this hint
             try:
-                host.advance.run(run_id, project, self._budget, hard=self._hard, lane=lane)
+                host.advance.run(
+                    run_id,
+                    project,
+                    self._budget,
+                    hard=self._hard,
+                    lane=lane,
+                    gate_expires_at=actor.gate_expires_at,
+                )
             finally:
-                actor.host = None
+                actor.host = actor.gate_expires_at = None
 
         def failed(crashed: bool) -> None:
             if not crashed:
@@ -324,6 +344,18 @@ class World:
 
     def _react(self, what: str, run_id: str) -> None:
         self._callers.react(what, run_id)
+        ledger = self.checks.ledgers[run_id]
+        pause = self._endings.pause(ledger) if what in ("commit", "time_out") else None
+        if pause is not None:
+            self._actor("reviver", partial(self._revive, ledger), self.scheduler.now + pause)
+
+    def _revive(self, ledger: Ledger) -> None:
+        ledgers, clock = self.checks.ledgers, self._any_host().clock
+
+        def is_live(run_id: str) -> bool:
+            return run_id in ledgers and ledgers[run_id].head.live
+
+        self._endings.revive(ledger, self._runs, self._dispatcher, clock, is_live)
 
     def _true_now(self) -> int:
         return self.scheduler.now

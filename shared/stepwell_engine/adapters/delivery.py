@@ -12,13 +12,16 @@ is a write of the head alone:
 3. Count: `overflow_last` becomes the number if it is the one before. Refused with that number or a
    later one, somebody else has counted it.
 
-A key means a delivered signal only once its number counts. Nothing goes into the head while
-anything is pending in the overflow: what is in the head is older, always.
+A key means a delivered signal only once its number counts. A slot is for one generation of its
+run: one that was put and not counted when the run ended is void once the run is revived, for its
+sender was told that the run has ended; the same key then goes to another slot. Nothing goes into
+the head while anything is pending in the overflow: what is in the head is older, always.
 
 A delivery is quiet, and leaves the times alone, unless the run may wait for that very signal. The
 write itself requires that, so one that is no longer true is tried again as a loud one.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import starmap
 from typing import Final, Protocol
@@ -72,20 +75,28 @@ class InboxStore(Protocol):
         """Put a slot if there is none of this number; else the one that is there."""
         ...
 
-    def put_key(self, run_id: RunId, key: str, entry: KeyEntry) -> KeyEntry | None:
-        """Put a key if it is not there; else what is there."""
+    def overflow(self, run_id: RunId, first: int, last: int) -> Mapping[int, Slot]:
+        """The slots with these numbers that are there."""
+        ...
+
+    def put_key(
+        self, run_id: RunId, key: str, entry: KeyEntry, instead: KeyEntry | None = None
+    ) -> KeyEntry | None:
+        """Put a key if it is not there, or is `instead`; else what is there."""
         ...
 
     def make_void(self, run_id: RunId, number: int) -> None:
         """Say of a slot that it does not count."""
         ...
 
-    def count(self, run_id: RunId, number: int, name: str, now: EpochMs, quiet: bool) -> Written:
+    def count(
+        self, run_id: RunId, number: int, name: str, now: EpochMs, quiet: bool, generation: int
+    ) -> Written:
         """Let the slot `number` count, a signal `name`; the head's format rises to RUN_FORMAT.
 
         overflow_last = number, overflow_count + 1, inbox_seq + 1; unless `quiet` also ready_at and
-        wake_at. Conditions: live, overflow_last = number - 1, and, if `quiet`, the head does not
-        `wakes_for` it.
+        wake_at. Conditions: live, of this generation, overflow_last = number - 1, and, if `quiet`,
+        the head does not `wakes_for` it.
         """
         ...
 
@@ -153,8 +164,12 @@ class _Delivery:
         for _ in range(TURNS):
             # After the head: what is counted there has its key by now.
             entry = None if self._key is None else self._inboxes.key_entry(self._run_id, self._key)
-            if head is not None and entry is not None:
-                return self._known(head, entry)
+            if head is not None and entry is not None and self._stands(head, entry):
+                known = self._known(head, entry)
+                if isinstance(known, Delivered) or known.head is None or not known.head.live:
+                    return known
+                head = known.head  # revived since it was read
+                continue
             if head is None or not head.live or self._id in head.inbox:
                 return self._met(head)
             if head.pending >= limits.MAX_PENDING_SIGNALS:
@@ -170,11 +185,11 @@ class _Delivery:
                 head = written.head
                 continue
             number = head.overflow_last + 1
-            mine = Slot(self._id, self._message, self._key)
+            mine = Slot(self._id, self._message, self._key, generation=head.generation)
             there = self._inboxes.put_slot(self._run_id, number, mine)
             head, at = self._finish(head, number, there or mine)
-            if there is None or there.id == self._id:
-                return Refused(head) if at is None else Delivered(head, at, self._wakes)
+            if at is not None and (there is None or there.id == self._id):
+                return Delivered(head, at, self._wakes)
         raise Unavailable(f"an inbox changed {TURNS} times during one call")
 
     def _met(self, head: Head | None) -> Delivered | Refused:
@@ -186,8 +201,18 @@ class _Delivery:
         """The key is there: its slot counts, or does so now, or never will."""
         if entry.number is None or entry.number <= head.overflow_last:
             return Delivered(head, entry.at)
-        after, counts = self._count(head, entry.number, None)
+        after, counts = self._count(head, entry.number, None, head.generation)
         return Delivered(after, entry.at) if counts else Refused(after)
+
+    def _stands(self, head: Head, entry: KeyEntry) -> bool:
+        """Whether the slot of a key counts, or may yet; not if an earlier generation left it."""
+        if entry.number is None or head.generation == 0:
+            return True
+        slot = self._slot(entry.number)
+        if slot is None:  # consumed
+            return True
+        counted = entry.number <= head.overflow_last
+        return not slot.void and (counted or slot.generation == head.generation)
 
     def _put_blob(self) -> None:
         if self._blob is not None:
@@ -197,35 +222,61 @@ class _Delivery:
     def _finish(self, head: Head, number: int, slot: Slot) -> tuple[Head | None, EpochMs | None]:
         """Bring a slot to count; the head then, and when its message came first.
 
-        None: it does not count, for the run has ended.
+        None: it does not count, for the run has ended, or was revived since the slot was put.
         """
         at = slot.message.at
+        if slot.generation > head.generation:
+            return self._inboxes.get(self._run_id), None
+        if slot.generation < head.generation:
+            return self._pass_over(head, number), None
         if slot.key is not None:
-            entry = self._inboxes.put_key(self._run_id, slot.key, KeyEntry(number, at))
+            entry = self._put_key(head, slot.key, KeyEntry(number, at))
             if entry is not None and entry.number != number:
-                self._inboxes.make_void(self._run_id, number)
-                after, _ = self._count(head, number, None, void=True)
-                return after, entry.at
-        after, counts = self._count(head, number, slot.message.name)
+                return self._pass_over(head, number), entry.at
+        after, counts = self._count(head, number, slot.message.name, slot.generation)
         return after, at if counts else None
 
+    def _put_key(self, head: Head, key: str, entry: KeyEntry) -> KeyEntry | None:
+        """Put a key, also in place of one whose slot an earlier generation left."""
+        there = self._inboxes.put_key(self._run_id, key, entry)
+        if there is None or there.number == entry.number or self._stands(head, there):
+            return there
+        return self._inboxes.put_key(self._run_id, key, entry, there)
+
+    def _pass_over(self, head: Head, number: int) -> Head | None:
+        self._inboxes.make_void(self._run_id, number)
+        return self._count(head, number, None, None)[0]
+
+    def _is_void(self, number: int) -> bool:
+        """Whether a number that is passed counts for nobody: a consumed slot may be gone."""
+        slot = self._slot(number)
+        return slot is not None and slot.void
+
+    def _slot(self, number: int) -> Slot | None:
+        return self._inboxes.overflow(self._run_id, number, number).get(number)
+
     def _count(
-        self, head: Head, number: int, name: str | None, void: bool = False
+        self, head: Head, number: int, name: str | None, generation: int | None
     ) -> tuple[Head | None, bool]:
-        """Let a slot count; the head then, and whether it does. No `name`: wake in any case."""
+        """Let a slot count; the head then, and whether it does. No `name`: wake in any case.
+
+        `generation` of the run that the slot is for; None: the slot is void.
+        """
         found: Head | None = head
         for _ in range(TURNS):
             if found is not None and found.overflow_last >= number:
                 self._wakes = True  # whoever counted it may be gone
-                return found, True
-            if found is None or not found.live:
+                return found, generation in (None, found.generation) or not self._is_void(number)
+            if found is None or not found.live or generation not in (None, found.generation):
                 return found, False
-            if void:
+            if generation is None:
                 written = self._inboxes.count_void(self._run_id, number)
                 quiet = True
             else:
                 quiet = name is not None and not found.wakes_for(name)
-                written = self._inboxes.count(self._run_id, number, name or "", self._now, quiet)
+                written = self._inboxes.count(
+                    self._run_id, number, name or "", self._now, quiet, generation
+                )
             found = written.head
             if isinstance(written, Done):
                 self._wakes = self._wakes or not quiet

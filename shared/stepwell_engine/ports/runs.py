@@ -37,8 +37,8 @@ class Commit:
     """One conditional write of a head by the holder of its lease.
 
     Conditions: the stored `lease_token` and `commit_seq` are these; the status is live (`expect`
-    "live") or `cancelled`; and the stored `inbox_seq` is this one (nobody else wrote since: no new
-    message) or UNCHECKED.
+    "live") or `stopped`, which is cancelled or timed out; and the stored `inbox_seq` is this one
+    (nobody else wrote since: no new message) or UNCHECKED.
     Then: `commit_seq` + 1, the journal, and `status`, `ready_at`, `wake_at`, `ended_at`, of which
     KEEP leaves the stored value as it is and None removes it; the `consumed` messages go from the
     inbox, and `overflow_count` goes down by as many as are `taken` from the overflow, whatever it
@@ -53,7 +53,7 @@ class Commit:
     lease_token: LeaseToken
     commit_seq: int
     journal: bytes
-    expect: Literal["live", "cancelled"] = "live"
+    expect: Literal["live", "stopped"] = "live"
     inbox_seq: int | Unchecked = UNCHECKED
     status: Status | Keep = KEEP
     ready_at: EpochMs | Keep = KEEP
@@ -68,6 +68,27 @@ class Commit:
     blobs: tuple[Blob, ...] = ()
     notify_pending: bool = False
     format: int = BASE_RUN_FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class Revival:
+    """A new generation of a run that has ended, with a journal from which it goes on.
+
+    Conditions: it failed or timed out; the stored `generation` and `commit_seq` are these; and no
+    lease, or one that ended more than CLOCK_MARGIN before `now`.
+    Then: pending, both numbers + 1, the journal, ready at once, wake_at = `now`, `deadline` in
+    place of the old one, the format raised to RUN_FORMAT. Gone are ended_at, the lease, what was
+    lost, and notify_pending; `told` if it has a parent and that was notified. `blobs` are written
+    before the head.
+    """
+
+    run_id: RunId
+    generation: int
+    commit_seq: int
+    journal: bytes
+    now: EpochMs
+    deadline: EpochMs | None = None
+    blobs: tuple[Blob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +137,13 @@ class Runs(Protocol):
     ) -> Written:
         """Take the lease: token, end, claimed_at = now, `alone` in that lane.
 
-        And wake_at, to the end of the lease, of a run that was overdue by more than a TICK.
+        And wake_at, to the end of the lease or the deadline, of a run that was overdue by more than
+        a TICK.
 
-        Conditions: live; a format this version reads; ready_at <= now; no lease, or one that
-        ended more than CLOCK_MARGIN before now: then `lost_leases` + 1, and `alone_losses` + 1 if
-        its holder was alone. No suspect in the lane SHARED. The lane ALONE raises the format to 2.
-        A stored token equal to `lease_token` is Done too: the claim had succeeded before.
+        Conditions: live; a format this version reads; ready_at <= now < deadline; no lease, or one
+        that ended more than CLOCK_MARGIN before now: then `lost_leases` + 1, and `alone_losses` + 1
+        if its holder was alone. No suspect in the lane SHARED. The lane ALONE raises the format to
+        2. A stored token equal to `lease_token` is Done too: the claim had succeeded before.
         """
         ...
 
@@ -185,30 +207,44 @@ class Runs(Protocol):
         """
         ...
 
-    def cancel(self, run_id: RunId, now: EpochMs, cascade: bool = False) -> Written:
-        """status = cancelled, ended_at = now, cascade, inbox_seq + 1. Condition: live.
+    def cancel(
+        self, run_id: RunId, now: EpochMs, cascade: bool = False, generation: int = 0
+    ) -> Written:
+        """status = cancelled, ended_at = now, cascade, inbox_seq + 1.
 
-        The lease stays, so that the worker in flight can record its outcome, and wake_at with it;
-        without a lease wake_at is removed. With a parent, or to cascade, there is somebody to
-        notify: notify_pending, and wake_at = now.
+        Conditions: live, this generation: what comes late stops no run that was revived since.
+        The lease stays, so that the worker in flight can record its outcome: wake_at is its end
+        then, or is removed without one. With a parent that is not told, or to cascade, there is
+        somebody to notify: notify_pending, and wake_at = now.
         """
+        ...
+
+    def time_out(self, run_id: RunId, now: EpochMs, generation: int) -> Written:
+        """status = timed_out; all else as `cancel` does it, without cascading.
+
+        The format rises to RUN_FORMAT: an older version does not settle such a run.
+        """
+        ...
+
+    def revive(self, revival: Revival) -> Written:
+        """Let a run that has ended go on in a new generation; see Revival."""
         ...
 
     def close(
         self, run_id: RunId, lease_token: LeaseToken, commit_seq: int, journal: bytes
     ) -> Written:
-        """Settle a cancelled run whose lease is over: journal replaced, lease and wake_at gone.
+        """Settle a stopped run whose lease is over: journal replaced, lease and wake_at gone.
 
-        Conditions: cancelled, this token, this commit number; commit_seq + 1. wake_at stays while
-        notify_pending.
+        Conditions: cancelled or timed out, this token, this commit number; commit_seq + 1. wake_at
+        stays while notify_pending.
         """
         ...
 
-    def mark_notified(self, run_id: RunId) -> Written:
+    def mark_notified(self, run_id: RunId, generation: int = 0) -> Written:
         """The parent is notified, the children are cancelled: notify_pending goes.
 
         wake_at is the end of the lease if one is held, else none.
-        Condition: notify_pending.
+        Conditions: notify_pending, this generation.
         """
         ...
 

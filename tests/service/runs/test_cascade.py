@@ -69,10 +69,12 @@ def test_a_cascade_that_the_store_does_not_carry_out_at_once_is_answered(
     follow(world, 2)
     cancel = world.runs.cancel
 
-    def down_for_children(target: str, now: int, cascade: bool = False) -> Written:
+    def down_for_children(
+        target: str, now: int, cascade: bool = False, generation: int = 0
+    ) -> Written:
         if target != run_id:
             raise Unavailable("down")
-        return cancel(target, now, cascade)
+        return cancel(target, now, cascade, generation)
 
     monkeypatch.setattr(world.runs, "cancel", down_for_children)
     world.controls.cancel("demo", "orders", run_id, cascade=True)

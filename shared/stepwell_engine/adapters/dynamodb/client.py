@@ -144,7 +144,13 @@ class DynamoDB:
         return answer["Items"], answer.get("LastEvaluatedKey")
 
     def put(
-        self, table: str, item: Item, condition: str | None = None, *, patient: bool = True
+        self,
+        table: str,
+        item: Item,
+        condition: str | None = None,
+        values: Mapping[str, Any] | None = None,
+        *,
+        patient: bool = True,
     ) -> Rejected | None:
         """Put an item; Rejected if the condition does not hold.
 
@@ -159,6 +165,7 @@ class DynamoDB:
             TableName=table,
             Item=item,
             ConditionExpression=condition,
+            **({"ExpressionAttributeValues": values} if values else {}),
         )
         return answer if isinstance(answer, Rejected) else None
 

@@ -1,11 +1,12 @@
 """What a commit does to the item of a head, and on which condition."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from stepwell_engine.adapters.dynamodb.models import HeadItem, InboxAttribute
-from stepwell_engine.core.run.status import LIVE, Status
+from stepwell_engine.adapters.dynamodb.attributes import InboxAttribute
+from stepwell_engine.adapters.dynamodb.models import HeadItem
+from stepwell_engine.core.run.status import LIVE, STOPPED, Status
 from stepwell_engine.limits import BASE_RUN_FORMAT, RUN_FORMAT
 from stepwell_engine.ports import KEEP, UNCHECKED, Commit
 
@@ -42,13 +43,18 @@ def number(value: int) -> Values:
     return {"N": str(value)}
 
 
-LIVE_CODES: Final = {f":live{i}": code(status) for i, status in enumerate(sorted(LIVE))}
+def codes(name: str, statuses: Collection[Status]) -> Values:
+    """Statuses as values, by names to compare a status with."""
+    return {f":{name}{i}": code(status) for i, status in enumerate(sorted(statuses))}
+
+
+LIVE_CODES: Final = codes("live", LIVE)
+STOPPED_CODES: Final = codes("stopped", STOPPED)
 READABLE: Final = f"{_FORMAT} <= :format"
-CANCELLED_CODE: Final = {":cancelled": code(Status.CANCELLED)}
 READABLE_VALUES: Final = {":format": number(RUN_FORMAT)}
 EXPECTED: Final = {
     "live": (f"{_STATUS} IN ({', '.join(LIVE_CODES)})", LIVE_CODES),
-    "cancelled": (f"{_STATUS} = :cancelled", CANCELLED_CODE),
+    "stopped": (f"{_STATUS} IN ({', '.join(STOPPED_CODES)})", STOPPED_CODES),
 }
 _IS_NEXT: Final = f"{_TOKEN} = :token AND {_COMMIT} = :commit"
 
@@ -92,9 +98,9 @@ def write_of(commit: Commit) -> CommitWrite:
     for place, message_id in enumerate(dict.fromkeys(commit.consumed)):
         names |= {f"#m{place}": message_id, f"#p{place}": InboxAttribute.place_of(message_id)}
     removes += [f"{_INBOX}.{name}" for name in names]
-    expected, codes = EXPECTED[commit.expect]
+    expected, statuses = EXPECTED[commit.expect]
     condition = f"{expected} AND {_IS_NEXT}"
-    values = {**codes, ":token": {"S": commit.lease_token}, ":commit": number(commit.commit_seq)}
+    values = {**statuses, ":token": {"S": commit.lease_token}, ":commit": number(commit.commit_seq)}
     if commit.inbox_seq is not UNCHECKED:
         condition = f"{condition} AND {_REVISION} = :revision"
         values[":revision"] = number(commit.inbox_seq)

@@ -70,6 +70,9 @@ def to_item(head: Head, shards: int, lane: str | None = None) -> dict[str, Any]:
         overflow_count=head.overflow_count or None,
         wants=head.wants if head.wants_seq or head.wants else None,
         wants_seq=head.wants_seq if head.wants_seq or head.wants else None,
+        deadline=head.deadline,
+        generation=head.generation or None,
+        told=head.told or None,
     )
     return item.serialize()
 
@@ -94,7 +97,7 @@ def from_item(stored: Item) -> Head:
         wake_at=item.wake_at,
         lease_token=item.token,
         lease_expires_at=item.until or 0,
-        claimed_at=item.claimed_at or 0,
+        claimed_at=max(item.claimed_at or 0, item.expires or 0) if item.token else 0,
         inbox_seq=item.revision,
         commit_seq=item.commit,
         lost_leases=item.lost or 0,
@@ -114,6 +117,9 @@ def from_item(stored: Item) -> Head:
         overflow_count=item.overflow_count or 0,
         wants=item.wants or "",
         wants_seq=item.wants_seq or 0,
+        deadline=item.deadline,
+        generation=item.generation or 0,
+        told=bool(item.told),
     )
 
 

@@ -9,16 +9,17 @@ from typing import Any, Final
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.delivery import KeyEntry
+from stepwell_engine.adapters.dynamodb.attributes import InboxAttribute
 from stepwell_engine.adapters.dynamodb.blobs import Blobs
 from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item, Rejected
 from stepwell_engine.adapters.dynamodb.commits import number
+from stepwell_engine.adapters.dynamodb.endings import is_of
 from stepwell_engine.adapters.dynamodb.heads import KIND, RUN_ID, from_item, key_of
 from stepwell_engine.adapters.dynamodb.models import (
     DELIVERY,
     SLOT,
     DeliveryItem,
     HeadItem,
-    InboxAttribute,
     SlotItem,
 )
 from stepwell_engine.adapters.dynamodb.writes import IS_LIVE, LIVE_VALUES
@@ -126,13 +127,16 @@ class DynamoInboxes:
             id=slot.id,
             key=slot.key,
             void=slot.void or None,
+            generation=slot.generation or None,
         ).serialize()
         item[SlotItem.message.attr_name] = InboxAttribute.message(slot.message)
         met = self._database.put(self._table, item, _IS_NEW)
         return None if met is None else _slot(_there(met))
 
-    def put_key(self, run_id: RunId, key: str, entry: KeyEntry) -> KeyEntry | None:
-        """Put a key, unless it is there."""
+    def put_key(
+        self, run_id: RunId, key: str, entry: KeyEntry, instead: KeyEntry | None = None
+    ) -> KeyEntry | None:
+        """Put a key, unless it is there, or in place of one that has a number."""
         numbered = entry.number is not None
         item = DeliveryItem(
             run_id=run_id,
@@ -141,7 +145,11 @@ class DynamoInboxes:
             number=entry.number,
             since=entry.at if numbered else None,
         ).serialize()
-        met = self._database.put(self._table, item, _IS_NEW)
+        # What is replaced counts for nobody: whoever comes first replaces it, by any number.
+        condition, values = _IS_NEW, {}
+        if instead is not None and instead.number is not None:
+            condition, values = f"{_NUMBER} = :old", {":old": number(instead.number)}
+        met = self._database.put(self._table, item, condition, values)
         return None if met is None else _entry(_there(met))
 
     def make_void(self, run_id: RunId, number: int) -> None:
@@ -154,10 +162,14 @@ class DynamoInboxes:
             ExpressionAttributeValues={":yes": {"BOOL": True}},
         )
 
-    def count(self, run_id: RunId, number: int, name: str, now: EpochMs, quiet: bool) -> Written:
+    def count(
+        self, run_id: RunId, number: int, name: str, now: EpochMs, quiet: bool, generation: int
+    ) -> Written:
         """Let a slot count."""
         wake = _Wake.of(name, now, quiet)
         condition, values = _next(number)
+        of, more = is_of(generation, ":generation")
+        condition, values = f"{condition} AND {of}", values | more
         update = f"{_SET_LAST}{wake.update} ADD {_REVISION} :one, {_COUNT} :one"
         values |= {**wake.values, ":one": {"N": "1"}}
         return self._update(run_id, update, [condition, *wake.conditions], values)
@@ -218,7 +230,7 @@ def _slot_name(number: int) -> str:
 def _slot(item: Item) -> Slot:
     stored = SlotItem.from_raw_data({**item, SlotItem.message.attr_name: {"NULL": True}})
     message = InboxAttribute.read(item[SlotItem.message.attr_name]["L"])
-    return Slot(stored.id, message, stored.key, bool(stored.void))
+    return Slot(stored.id, message, stored.key, bool(stored.void), stored.generation or 0)
 
 
 def _entry(item: Item) -> KeyEntry:

@@ -4,149 +4,30 @@ Names are one letter in storage: DynamoDB bills an item by its size, names inclu
 the tables themselves are an installation's own; `table_name` here is only what a table is for.
 """
 
-import uuid
-from collections.abc import Mapping
 from typing import Any, Final
 
 from pynamodb.attributes import (
-    Attribute,
     BinaryAttribute,
     BooleanAttribute,
     ListAttribute,
     UnicodeAttribute,
 )
-from pynamodb.constants import BINARY, MAP, NUMBER, STRING
 from pynamodb.indexes import GlobalSecondaryIndex, IncludeProjection, KeysOnlyProjection
 from pynamodb.models import Model
 
-from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
-from stepwell_engine.core.run.status import Status
+from stepwell_engine.adapters.dynamodb.attributes import (
+    InboxAttribute,
+    IntegerAttribute,
+    RunIdAttribute,
+    StatusAttribute,
+)
 
 HEAD: Final = "h"  # the sort key of a head; no blob is called so
 KEY: Final = "k"  # the sort key of an idempotency key
 DELIVERY: Final = "s#"  # before the key of a delivery, in its sort key
 LANE_FORMAT: Final = 2  # of runs that stand in lanes: older versions know none
 SLOT: Final = "i#"  # before the number of a slot of an inbox's overflow, in its sort key
-EXPIRES: Final = "t"  # the attribute of both tables that holds a TTL, in seconds
-
-_CODES: Final = {
-    Status.PENDING: "p",
-    Status.RUNNING: "r",
-    Status.SLEEPING: "z",
-    Status.WAITING: "w",
-    Status.SUCCEEDED: "s",
-    Status.FAILED: "f",
-    Status.CANCELLED: "c",
-    Status.TIMED_OUT: "t",
-}
-_STATUSES: Final = {code: status for status, code in _CODES.items()}
-_TEXT: Final = b"\xff"  # before an id that is no UUID; no UUID of a version in use begins so
-
-
-class RunIdAttribute(Attribute[str]):
-    """A run's id. A UUID takes 16 bytes, in the same order as its text; any other its UTF-8."""
-
-    attr_type = BINARY
-
-    def serialize(self, value: str) -> bytes:
-        """Text to bytes."""
-        try:
-            plain = uuid.UUID(value)
-        except ValueError:
-            return _TEXT + value.encode()
-        if str(plain) != value or plain.bytes[:1] == _TEXT:
-            return _TEXT + value.encode()
-        return plain.bytes
-
-    def deserialize(self, value: bytes) -> str:
-        """Bytes to text."""
-        if value[:1] == _TEXT:
-            return value[1:].decode()
-        return str(uuid.UUID(bytes=bytes(value)))
-
-
-class IntegerAttribute(Attribute[int]):
-    """A whole number."""
-
-    attr_type = NUMBER
-
-    def serialize(self, value: int) -> str:
-        """As DynamoDB takes numbers."""
-        return str(value)
-
-    def deserialize(self, value: str) -> int:
-        """ValueError for a number that is not whole."""
-        return int(value)
-
-
-class StatusAttribute(Attribute[Status]):
-    """A run's status as one letter."""
-
-    attr_type = STRING
-
-    def serialize(self, value: Status) -> str:
-        """The letter."""
-        return _CODES[value]
-
-    def deserialize(self, value: str) -> Status:
-        """The status; KeyError for a letter that is none."""
-        return _STATUSES[value]
-
-
-class InboxAttribute(Attribute[Mapping[str, InboxMessage]]):
-    """An inbox: a map from ids to lists of kind, name, time, body, blob.
-
-    DynamoDB keeps a map in no order, and clocks differ: beside each message stands its place, the
-    head's revision when it came. A message without one, from before there were places, comes first.
-    """
-
-    attr_type = MAP
-
-    def serialize(self, value: Mapping[str, InboxMessage]) -> dict[str, Any]:
-        """The content of a map; the places are below those of any message that comes later."""
-        content: dict[str, Any] = {}
-        for place, (message_id, message) in enumerate(value.items(), -len(value)):
-            content[message_id] = self.message(message)
-            content[self.place_of(message_id)] = {"N": str(place)}
-        return content
-
-    def deserialize(self, value: Mapping[str, Any]) -> dict[str, InboxMessage]:
-        """The inbox, oldest message first."""
-        places = {key: int(cell["N"]) for key, cell in value.items() if "N" in cell}
-        messages = {key: self.read(cell["L"]) for key, cell in value.items() if "L" in cell}
-
-        def arrival(entry: tuple[str, InboxMessage]) -> tuple[bool, int, int, str]:
-            message_id, message = entry
-            place = places.get(self.place_of(message_id))
-            return place is not None, place or 0, message.at, message_id
-
-        return dict(sorted(messages.items(), key=arrival))
-
-    @staticmethod
-    def place_of(message_id: str) -> str:
-        """What the place of a message is called; no message's id begins so."""
-        return f"~{message_id}"
-
-    @staticmethod
-    def message(message: InboxMessage) -> dict[str, Any]:
-        """One value of the map."""
-        return {
-            "L": [
-                {"S": message.kind},
-                {"S": message.name},
-                {"N": str(message.at)},
-                {"NULL": True} if message.body is None else {"B": message.body},
-                {"NULL": True} if message.blob is None else {"S": message.blob},
-            ]
-        }
-
-    @staticmethod
-    def read(cells: list[dict[str, Any]]) -> InboxMessage:
-        """What `message` made."""
-        kind, name, at, body, blob = cells
-        return InboxMessage(
-            MessageKind(kind["S"]), name["S"], int(at["N"]), body.get("B"), blob.get("S")
-        )
+EXPIRES: Final = "t"  # the attribute of all tables that holds a TTL, in seconds, and nothing else
 
 
 class RunsOfWorkflow(GlobalSecondaryIndex[Any]):  # type: ignore[no-untyped-call]  # PynamoDB's
@@ -196,7 +77,9 @@ class HeadItem(Model):
     ready_at = IntegerAttribute(attr_name="a")
     token = UnicodeAttribute(attr_name="l", null=True)
     until = IntegerAttribute(attr_name="u", null=True)
-    claimed_at = IntegerAttribute(attr_name="t", null=True)
+    claimed_at = IntegerAttribute(attr_name="ca", null=True)
+    # Of a lease that an older version took: when, in ms; nothing expires at such a time.
+    expires = IntegerAttribute(attr_name=EXPIRES, null=True)
     revision = IntegerAttribute(attr_name="n")
     commit = IntegerAttribute(attr_name="o")
     lost = IntegerAttribute(attr_name="x", null=True)
@@ -216,6 +99,9 @@ class HeadItem(Model):
     overflow_count = IntegerAttribute(attr_name="oc", null=True)
     wants = UnicodeAttribute(attr_name="wn", null=True)
     wants_seq = IntegerAttribute(attr_name="wc", null=True)
+    deadline = IntegerAttribute(attr_name="dl", null=True)
+    generation = IntegerAttribute(attr_name="gn", null=True)  # from 1 on
+    told = BooleanAttribute(attr_name="td", null=True)
 
     runs_of_workflow = RunsOfWorkflow()
     due_runs = DueRuns()
@@ -280,6 +166,7 @@ class SlotItem(Model):
     message = ListAttribute[Any](attr_name="m", null=True)
     key = UnicodeAttribute(attr_name="y", null=True)
     void = BooleanAttribute(attr_name="v", null=True)
+    generation = IntegerAttribute(attr_name="gn", null=True)  # from 1 on
 
 
 class DeliveryItem(Model):

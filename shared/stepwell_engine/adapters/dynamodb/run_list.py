@@ -14,13 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from stepwell_engine.adapters.dynamodb.attributes import RunIdAttribute
 from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item
 from stepwell_engine.adapters.dynamodb.heads import KIND, RUN_ID, key_of, owner_of
 from stepwell_engine.adapters.dynamodb.models import (
     HEAD,
     HeadItem,
     ListMark,
-    RunIdAttribute,
     RunsOfWorkflow,
 )
 from stepwell_engine.core.run.head import Head

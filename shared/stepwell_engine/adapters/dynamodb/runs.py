@@ -10,6 +10,7 @@ from stepwell_engine.adapters.delivery import deliver
 from stepwell_engine.adapters.dynamodb.blobs import Blobs
 from stepwell_engine.adapters.dynamodb.client import DynamoDB, Item, Throttled
 from stepwell_engine.adapters.dynamodb.due import DueIndex
+from stepwell_engine.adapters.dynamodb.endings import Endings
 from stepwell_engine.adapters.dynamodb.heads import (
     KIND,
     RUN_ID,
@@ -22,7 +23,8 @@ from stepwell_engine.adapters.dynamodb.heads import (
 from stepwell_engine.adapters.dynamodb.inbox import DynamoInboxes
 from stepwell_engine.adapters.dynamodb.models import KEY, LANE_FORMAT, KeyItem
 from stepwell_engine.adapters.dynamodb.run_list import RunList, has_time, lane_of
-from stepwell_engine.adapters.dynamodb.writes import TURNS, HeadWrites
+from stepwell_engine.adapters.dynamodb.updates import TURNS
+from stepwell_engine.adapters.dynamodb.writes import HeadWrites
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage, Slot
 from stepwell_engine.core.run.lane import Lane
@@ -30,7 +32,7 @@ from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.limits import DUE_SHARDS
-from stepwell_engine.ports import Commit, Delivered, Done, Due, Refused, Written
+from stepwell_engine.ports import Commit, Delivered, Done, Due, Refused, Revival, Written
 
 _HOLDER: Final = KeyItem.holder.attr_name
 _IS_NEW: Final = f"attribute_not_exists({RUN_ID})"
@@ -49,6 +51,7 @@ class DynamoRuns:
         self._shards = shards
         self._blobs = Blobs(database, table)
         self._writes = HeadWrites(database, table)
+        self._endings = Endings(database, table)
         self._inboxes = DynamoInboxes(database, table, self._blobs)
         self._due = DueIndex(database, table, shards)
         self._list = RunList(database, table)
@@ -135,19 +138,31 @@ class DynamoRuns:
         """The slots with these numbers."""
         return self._inboxes.overflow(run_id, first, last)
 
-    def cancel(self, run_id: RunId, now: EpochMs, cascade: bool = False) -> Written:
+    def cancel(
+        self, run_id: RunId, now: EpochMs, cascade: bool = False, generation: int = 0
+    ) -> Written:
         """End a live run; its lease stays."""
-        return self._writes.cancel(run_id, now, cascade)
+        return self._endings.cancel(run_id, now, cascade, generation)
+
+    def time_out(self, run_id: RunId, now: EpochMs, generation: int) -> Written:
+        """End a live run that is late; its lease stays."""
+        return self._endings.time_out(run_id, now, generation)
+
+    def revive(self, revival: Revival) -> Written:
+        """Let a run that has ended go on."""
+        for blob in revival.blobs:
+            self._blobs.put(revival.run_id, blob)
+        return self._endings.revive(revival)
 
     def close(
         self, run_id: RunId, lease_token: LeaseToken, commit_seq: int, journal: bytes
     ) -> Written:
-        """Settle a cancelled run whose lease is over."""
-        return self._writes.close(run_id, lease_token, commit_seq, journal)
+        """Settle a stopped run whose lease is over."""
+        return self._endings.close(run_id, lease_token, commit_seq, journal)
 
-    def mark_notified(self, run_id: RunId) -> Written:
+    def mark_notified(self, run_id: RunId, generation: int = 0) -> Written:
         """Nobody is to be notified any more."""
-        return self._writes.mark_notified(run_id)
+        return self._endings.mark_notified(run_id, generation)
 
     def due(self, before: EpochMs, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
         """A page of the heads with wake_at <= before; a last page may be empty."""

@@ -42,6 +42,9 @@ class MemoryInboxes:
     def _may_count(self, head: Head, number: int) -> bool:
         return head.live and head.overflow_last == number - 1
 
+    def _may_count_for(self, head: Head, generation: int) -> bool:
+        return head.generation == generation
+
     def _may_be_quiet(self, head: Head, signal: str) -> bool:
         return not head.wakes_for(signal)
 
@@ -121,22 +124,31 @@ class MemoryInboxes:
             there = self._slots.setdefault((run_id, number), slot)
             return None if there is slot else there
 
-    def put_key(self, run_id: RunId, key: str, entry: KeyEntry) -> KeyEntry | None:
-        """Put a key, unless it is there."""
+    def put_key(
+        self, run_id: RunId, key: str, entry: KeyEntry, instead: KeyEntry | None = None
+    ) -> KeyEntry | None:
+        """Put a key, unless it is there, or in place of one."""
         with self._lock:
-            there = self._delivered_keys.setdefault((run_id, key), entry)
-            return None if there is entry else there
+            there = self._delivered_keys.get((run_id, key))
+            if there is not None and there != instead:
+                return there
+            self._delivered_keys[run_id, key] = entry
+            return None
 
     def make_void(self, run_id: RunId, number: int) -> None:
         """A slot does not count."""
         with self._lock:
             self._slots[run_id, number] = replace(self._slots[run_id, number], void=True)
 
-    def count(self, run_id: RunId, number: int, name: str, now: EpochMs, quiet: bool) -> Written:
+    def count(
+        self, run_id: RunId, number: int, name: str, now: EpochMs, quiet: bool, generation: int
+    ) -> Written:
         """Let a slot count."""
         with self._lock:
             head = self._read(run_id)
             if head is None or not self._may_count(head, number):
+                return Refused(head)
+            if not self._may_count_for(head, generation):
                 return Refused(head)
             if quiet and not self._may_be_quiet(head, name):
                 return Refused(head)

@@ -5,13 +5,22 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from stepwell_engine.adapters.memory.inbox import MemoryInboxes
-from stepwell_engine.core.run.head import Blob, Head
+from stepwell_engine.core.run.head import Blob, Head, wake_time
 from stepwell_engine.core.run.lane import Lane
-from stepwell_engine.core.run.status import Status
+from stepwell_engine.core.run.status import REVIVABLE, Status
 from stepwell_engine.core.values.subject import about_run
 from stepwell_engine.core.values.units import EpochMs, LeaseToken, ProjectRef, RunId, WorkflowName
 from stepwell_engine.limits import CLOCK_MARGIN, RUN_FORMAT, TICK
-from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Done, Due, Refused, Written
+from stepwell_engine.ports import (
+    KEEP,
+    UNCHECKED,
+    Commit,
+    Done,
+    Due,
+    Refused,
+    Revival,
+    Written,
+)
 
 
 class MemoryRuns(MemoryInboxes):
@@ -30,8 +39,14 @@ class MemoryRuns(MemoryInboxes):
         return head.lease_expires_at + CLOCK_MARGIN < now
 
     def _may_claim(self, head: Head, now: EpochMs, lane: Lane) -> bool:
-        free = head.lease_token is None or self._lease_is_over(head, now)
-        return head.live and head.ready_at <= now and free and self._has_place(head, lane)
+        ready = head.live and head.ready_at <= now and not self._is_late(head, now)
+        return ready and self._is_free(head, now) and self._has_place(head, lane)
+
+    def _is_late(self, head: Head, now: EpochMs) -> bool:
+        return head.deadline is not None and head.deadline <= now
+
+    def _is_free(self, head: Head, now: EpochMs) -> bool:
+        return head.lease_token is None or self._lease_is_over(head, now)
 
     def _has_place(self, head: Head, lane: Lane) -> bool:
         return lane is not Lane.SHARED or not head.suspect
@@ -50,7 +65,7 @@ class MemoryRuns(MemoryInboxes):
         )
 
     def _may_commit(self, head: Head, commit: Commit) -> bool:
-        expected = head.live if commit.expect == "live" else head.status is Status.CANCELLED
+        expected = head.live if commit.expect == "live" else head.stopped
         unseen = commit.inbox_seq is not UNCHECKED and commit.inbox_seq != head.inbox_seq
         return (
             self._holds(head, commit.lease_token)
@@ -59,14 +74,24 @@ class MemoryRuns(MemoryInboxes):
             and not unseen
         )
 
-    def _may_cancel(self, head: Head) -> bool:
-        return head.live
+    def _may_stop(self, head: Head, generation: int) -> bool:
+        return head.live and self._is_of(head, generation)
+
+    def _is_of(self, head: Head, generation: int) -> bool:
+        return head.generation == generation
 
     def _may_close(self, head: Head, lease_token: LeaseToken, commit_seq: int) -> bool:
+        return head.stopped and self._holds(head, lease_token) and self._at(head, commit_seq)
+
+    def _may_mark_notified(self, head: Head, generation: int) -> bool:
+        return head.notify_pending and self._is_of(head, generation)
+
+    def _may_revive(self, head: Head, revival: Revival) -> bool:
         return (
-            head.status is Status.CANCELLED
-            and self._holds(head, lease_token)
-            and self._at(head, commit_seq)
+            head.status in REVIVABLE
+            and self._is_of(head, revival.generation)
+            and self._at(head, revival.commit_seq)
+            and self._is_free(head, revival.now)
         )
 
     # --- transitions --------------------------------------------------------------------------
@@ -83,7 +108,7 @@ class MemoryRuns(MemoryInboxes):
         overdue = head.wake_at is not None and head.wake_at + TICK < now
         return replace(
             head,
-            wake_at=lease_expires_at if overdue else head.wake_at,
+            wake_at=wake_time(lease_expires_at, head.deadline) if overdue else head.wake_at,
             lease_token=lease_token,
             lease_expires_at=lease_expires_at,
             claimed_at=now,
@@ -121,18 +146,20 @@ class MemoryRuns(MemoryInboxes):
         notify_pending = head.notify_pending and commit.wake_at is None
         return head.wake_at if commit.wake_at is KEEP or notify_pending else commit.wake_at
 
-    def _cancelled(self, head: Head, now: EpochMs, cascade: bool) -> Head:
-        notify_pending = cascade or head.parent is not None
-        kept = None if head.lease_token is None else head.wake_at
+    def _stopped(self, head: Head, status: Status, now: EpochMs, cascade: bool) -> Head:
+        notify_pending = cascade or head.owes_notice
         return replace(
             head,
-            status=Status.CANCELLED,
+            status=status,
             ended_at=now,
             inbox_seq=head.inbox_seq + 1,
             notify_pending=notify_pending,
             cascade=cascade,
-            wake_at=now if notify_pending else kept,
+            wake_at=now if notify_pending else self._lease_end(head),
         )
+
+    def _lease_end(self, head: Head) -> EpochMs | None:
+        return None if head.lease_token is None else head.lease_expires_at
 
     def _closed(self, head: Head, journal: bytes) -> Head:
         return replace(
@@ -145,6 +172,25 @@ class MemoryRuns(MemoryInboxes):
             alone=False,
             wake_at=head.wake_at if head.notify_pending else None,
         )
+
+    def _revived(self, head: Head, revival: Revival) -> Head:
+        return replace(
+            self._closed(head, revival.journal),
+            status=Status.PENDING,
+            ended_at=None,
+            ready_at=0,
+            wake_at=wake_time(revival.now, revival.deadline),
+            deadline=revival.deadline,
+            generation=head.generation + 1,
+            told=self._is_told(head),
+            notify_pending=False,
+            lost_leases=0,
+            alone_losses=0,
+            format=max(head.format, RUN_FORMAT),
+        )
+
+    def _is_told(self, head: Head) -> bool:
+        return head.told or (head.parent is not None and not head.notify_pending)
 
     # --- the port -----------------------------------------------------------------------------
 
@@ -211,32 +257,50 @@ class MemoryRuns(MemoryInboxes):
             self._put(self._committed(head, commit), commit.blobs)
             return True
 
-    def cancel(self, run_id: RunId, now: EpochMs, cascade: bool = False) -> Written:
+    def cancel(
+        self, run_id: RunId, now: EpochMs, cascade: bool = False, generation: int = 0
+    ) -> Written:
         """End a live run; its lease stays."""
         with self._lock:
             head = self._read(run_id)
-            if head is None or not self._may_cancel(head):
+            if head is None or not self._may_stop(head, generation):
                 return Refused(head)
-            return self._put(self._cancelled(head, now, cascade))
+            return self._put(self._stopped(head, Status.CANCELLED, now, cascade))
+
+    def time_out(self, run_id: RunId, now: EpochMs, generation: int) -> Written:
+        """End a live run that is late; its lease stays."""
+        with self._lock:
+            head = self._read(run_id)
+            if head is None or not self._may_stop(head, generation):
+                return Refused(head)
+            stopped = self._stopped(head, Status.TIMED_OUT, now, cascade=False)
+            return self._put(replace(stopped, format=max(head.format, RUN_FORMAT)))
+
+    def revive(self, revival: Revival) -> Written:
+        """Let a run that has ended go on."""
+        with self._lock:
+            head = self._read(revival.run_id)
+            if head is None or not self._may_revive(head, revival):
+                return Refused(head)
+            return self._put(self._revived(head, revival), revival.blobs)
 
     def close(
         self, run_id: RunId, lease_token: LeaseToken, commit_seq: int, journal: bytes
     ) -> Written:
-        """Settle a cancelled run whose lease is over."""
+        """Settle a stopped run whose lease is over."""
         with self._lock:
             head = self._read(run_id)
             if head is None or not self._may_close(head, lease_token, commit_seq):
                 return Refused(head)
             return self._put(self._closed(head, journal))
 
-    def mark_notified(self, run_id: RunId) -> Written:
+    def mark_notified(self, run_id: RunId, generation: int = 0) -> Written:
         """Nobody is to be notified any more."""
         with self._lock:
             head = self._read(run_id)
-            if head is None or not head.notify_pending:
+            if head is None or not self._may_mark_notified(head, generation):
                 return Refused(head)
-            wake_at = None if head.lease_token is None else head.lease_expires_at
-            return self._put(replace(head, notify_pending=False, wake_at=wake_at))
+            return self._put(replace(head, notify_pending=False, wake_at=self._lease_end(head)))
 
     def due(self, before: EpochMs, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
         """A page of the heads with wake_at <= before, by (wake_at, run_id)."""

@@ -1,14 +1,14 @@
 """A run's head as a row of SQLite, and back."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from stepwell_engine.adapters.sqlite.database import Row
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage, MessageKind
-from stepwell_engine.core.run.status import LIVE, Status
+from stepwell_engine.core.run.status import LIVE, STOPPED, Status
 from stepwell_engine.core.values.units import RunId
 from stepwell_engine.errors import NewerFormat
 from stepwell_engine.limits import RUN_FORMAT
@@ -18,7 +18,7 @@ COLUMNS: Final = (  # in the order of Head
     "run_id, project, workflow, version, created_at, status, ended_at, ready_at, wake_at, token, "
     "until, claimed_at, revision, commits, lost, journal, mails, input, idempotency_key, test, "
     "parent, depth, owes, cascade, format, overflow_last, overflow_count, wants, wants_seq, "
-    "alone, alone_losses"
+    "alone, alone_losses, deadline, generation, told"
 )
 _STATUS: Final = 5  # places in COLUMNS
 _INBOX: Final = 16
@@ -27,10 +27,18 @@ _NOTIFY_PENDING: Final = 22
 _CASCADE: Final = 23
 _FORMAT: Final = 24
 _ALONE: Final = 29
+_TOLD: Final = 33
 _STATUSES: Final = {status.value: status for status in Status}
 _NO_MESSAGES: Final = MappingProxyType[str, InboxMessage]({})
 
-IS_LIVE: Final = f"status IN ({', '.join(sorted(repr(status.value) for status in LIVE))})"
+
+def one_of(statuses: Collection[Status]) -> str:
+    """The condition that a run has one of these statuses."""
+    return f"status IN ({', '.join(sorted(repr(status.value) for status in statuses))})"
+
+
+IS_LIVE: Final = one_of(LIVE)
+IS_STOPPED: Final = one_of(STOPPED)
 READABLE: Final = f"format <= {RUN_FORMAT}"
 RETURNING: Final = f"RETURNING {COLUMNS}"
 
@@ -41,7 +49,7 @@ _SELECT_INBOX: Final = (
     "SELECT id, kind, name, at, body, blob FROM mail WHERE run_id = ? ORDER BY rowid"
 )
 INSERT: Final = (
-    f"INSERT INTO heads ({COLUMNS}) VALUES ({', '.join('?' * 31)}) ON CONFLICT DO NOTHING"
+    f"INSERT INTO heads ({COLUMNS}) VALUES ({', '.join('?' * 34)}) ON CONFLICT DO NOTHING"
 )
 _PUT_BLOB: Final = "INSERT OR REPLACE INTO blobs (run_id, name, data) VALUES (?, ?, ?)"
 _PUT_MESSAGE: Final = (
@@ -83,6 +91,9 @@ def row_of(head: Head) -> Row:
         head.wants_seq,
         head.alone,
         head.alone_losses,
+        head.deadline,
+        head.generation,
+        head.told,
     )
 
 
@@ -97,6 +108,7 @@ def head_of(connection: sqlite3.Connection, row: Row) -> Head:
     values[_NOTIFY_PENDING] = bool(row[_NOTIFY_PENDING])
     values[_CASCADE] = bool(row[_CASCADE])
     values[_ALONE] = bool(row[_ALONE])
+    values[_TOLD] = bool(row[_TOLD])
     return Head(*values)
 
 

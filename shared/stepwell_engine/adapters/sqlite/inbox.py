@@ -33,7 +33,7 @@ _PUT_INLINE: Final = f"""
 _COUNT: Final = f"""
     UPDATE heads SET %s revision = revision + 1, overflow_last = ?,
         overflow_count = overflow_count + 1, format = {RUN_FORMAT}
-    WHERE run_id = ? AND {IS_LIVE} AND {READABLE} AND overflow_last = ? %s
+    WHERE run_id = ? AND {IS_LIVE} AND {READABLE} AND overflow_last = ? AND generation = ? %s
     {RETURNING}"""
 _COUNT_VOID: Final = f"""
     UPDATE heads SET overflow_last = ?, format = {RUN_FORMAT}
@@ -44,13 +44,13 @@ _INLINE: Final = {True: _PUT_INLINE % ("", _QUIET), False: _PUT_INLINE % (_WAKE,
 _COUNTS: Final = {True: _COUNT % ("", _QUIET), False: _COUNT % (_WAKE, "")}
 _PUT_BODY: Final = "INSERT OR IGNORE INTO blobs (run_id, name, data) VALUES (?, ?, ?)"
 _KEY: Final = "SELECT n, at FROM deliveries WHERE run_id = ? AND key = ?"
-_PUT_KEY: Final = "INSERT INTO deliveries (run_id, key, n, at) VALUES (?, ?, ?, ?)"
+_PUT_KEY: Final = "INSERT OR REPLACE INTO deliveries (run_id, key, n, at) VALUES (?, ?, ?, ?)"
 _SLOTS: Final = """
-    SELECT n, id, kind, name, at, body, blob, key, void FROM overflow
+    SELECT n, id, kind, name, at, body, blob, key, void, generation FROM overflow
     WHERE run_id = ? AND n BETWEEN ? AND ? ORDER BY n"""
 _PUT_SLOT: Final = """
-    INSERT INTO overflow (run_id, n, id, kind, name, at, body, blob, key, void)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"""
+    INSERT INTO overflow (run_id, n, id, kind, name, at, body, blob, key, generation, void)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"""
 _MAKE_VOID: Final = "UPDATE overflow SET void = 1 WHERE run_id = ? AND n = ?"
 _DROP_SLOT: Final = "DELETE FROM overflow WHERE run_id = ? AND n = ?"
 
@@ -61,8 +61,8 @@ def slots(
     """The slots of a run with these numbers."""
     rows = connection.execute(_SLOTS, (run_id, first, last)).fetchall()
     return {
-        number: Slot(key, InboxMessage(MessageKind(kind), *message), delivered_with, bool(void))
-        for number, key, kind, *message, delivered_with, void in rows
+        number: Slot(one, InboxMessage(MessageKind(kind), *message), key, bool(void), generation)
+        for number, one, kind, *message, key, void, generation in rows
     }
 
 
@@ -110,23 +110,33 @@ class SqliteInboxes:
         if there is None:
             one = slot.message
             message = (one.kind, one.name, one.at, one.body, one.blob)
-            self._connection.execute(_PUT_SLOT, (run_id, number, slot.id, *message, slot.key))
+            values = (run_id, number, slot.id, *message, slot.key, slot.generation)
+            self._connection.execute(_PUT_SLOT, values)
         return there
 
-    def put_key(self, run_id: RunId, key: str, entry: KeyEntry) -> KeyEntry | None:
-        """Put a key, unless it is there."""
+    def overflow(self, run_id: RunId, first: int, last: int) -> Mapping[int, Slot]:
+        """The slots with these numbers."""
+        return slots(self._connection, run_id, first, last)
+
+    def put_key(
+        self, run_id: RunId, key: str, entry: KeyEntry, instead: KeyEntry | None = None
+    ) -> KeyEntry | None:
+        """Put a key, unless it is there, or in place of one."""
         there = self.key_entry(run_id, key)
-        if there is None:
-            self._connection.execute(_PUT_KEY, (run_id, key, entry.number, entry.at))
-        return there
+        if there is not None and there != instead:
+            return there
+        self._connection.execute(_PUT_KEY, (run_id, key, entry.number, entry.at))
+        return None
 
     def make_void(self, run_id: RunId, number: int) -> None:
         """A slot does not count."""
         self._connection.execute(_MAKE_VOID, (run_id, number))
 
-    def count(self, run_id: RunId, number: int, name: str, now: EpochMs, quiet: bool) -> Written:
+    def count(
+        self, run_id: RunId, number: int, name: str, now: EpochMs, quiet: bool, generation: int
+    ) -> Written:
         """Let a slot count."""
-        where = (number, run_id, number - 1)
+        where = (number, run_id, number - 1, generation)
         values = (*where, name) if quiet else (now, *where)
         return update(self._connection, _COUNTS[quiet], values, run_id)
 

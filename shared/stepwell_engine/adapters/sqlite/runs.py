@@ -6,10 +6,18 @@ from typing import Final
 
 from stepwell_engine.adapters.delivery import deliver
 from stepwell_engine.adapters.sqlite.database import Database, Row
+from stepwell_engine.adapters.sqlite.endings import (
+    cancel,
+    close,
+    mark_notified,
+    revive,
+    time_out,
+)
 from stepwell_engine.adapters.sqlite.heads import (
     COLUMNS,
     INSERT,
     IS_LIVE,
+    IS_STOPPED,
     READABLE,
     RETURNING,
     find,
@@ -33,7 +41,17 @@ from stepwell_engine.limits import (
     SUSPECT_LOST_LEASES,
     TICK,
 )
-from stepwell_engine.ports import KEEP, UNCHECKED, Commit, Delivered, Done, Due, Refused, Written
+from stepwell_engine.ports import (
+    KEEP,
+    UNCHECKED,
+    Commit,
+    Delivered,
+    Done,
+    Due,
+    Refused,
+    Revival,
+    Written,
+)
 
 _LAST_ID: Final = "\U0010ffff"  # sorts after every run id
 
@@ -47,8 +65,10 @@ _PUT_KEY: Final = "INSERT OR REPLACE INTO keys (project, workflow, key, run_id) 
 _CLAIM: Final = f"""
     UPDATE heads SET token = ?, until = ?, claimed_at = ?, lost = lost + (token IS NOT NULL),
         alone_losses = alone_losses + (token IS NOT NULL AND alone), alone = ?,
-        format = max(format, ?), wake_at = iif(wake_at + {TICK} < ?, ?, wake_at)
+        format = max(format, ?),
+        wake_at = iif(wake_at + {TICK} < ?, min(?, coalesce(deadline, ?)), wake_at)
     WHERE run_id = ? AND {IS_LIVE} AND {READABLE} AND ready_at <= ?
+      AND (deadline IS NULL OR deadline > ?)
       AND (token IS NULL OR token <> ? AND until + {CLOCK_MARGIN} < ?)
       AND lost < coalesce(?, lost + 1)
     {RETURNING}"""
@@ -66,7 +86,7 @@ _COMMIT: Final = """
         wants = coalesce(?, wants)%s
     WHERE run_id = ? AND token = ? AND commits = ? AND revision = coalesce(?, revision)
       AND %s"""
-_EXPECTED: Final = {"live": IS_LIVE, "cancelled": "status = 'cancelled'"}
+_EXPECTED: Final = {"live": IS_LIVE, "stopped": IS_STOPPED}
 # By (expected status, whether wake_at is set): what is not set costs no write of its index.
 _LETS_GO: Final = {
     (expect, wake): _COMMIT
@@ -79,21 +99,6 @@ _DROP_MESSAGE: Final = "DELETE FROM mail WHERE run_id = ? AND id = ?"
 _COUNT_INBOX: Final = f"""
     UPDATE heads SET mails = (SELECT count(*) FROM mail WHERE mail.run_id = heads.run_id)
     WHERE run_id = ? {RETURNING}"""
-_CANCEL: Final = f"""
-    UPDATE heads SET status = 'cancelled', ended_at = ?, revision = revision + 1,
-        owes = ? OR parent IS NOT NULL, cascade = ?,
-        wake_at = iif(? OR parent IS NOT NULL, ?, iif(token IS NULL, NULL, wake_at))
-    WHERE run_id = ? AND {IS_LIVE} AND {READABLE}
-    {RETURNING}"""
-_CLOSE: Final = f"""
-    UPDATE heads SET journal = ?, commits = commits + 1, token = NULL, until = 0, claimed_at = 0,
-        alone = 0, wake_at = iif(owes, wake_at, NULL)
-    WHERE run_id = ? AND status = 'cancelled' AND token = ? AND commits = ? AND {READABLE}
-    {RETURNING}"""
-_MARK_NOTIFIED: Final = f"""
-    UPDATE heads SET owes = 0, wake_at = iif(token IS NULL, NULL, until)
-    WHERE run_id = ? AND owes AND {READABLE}
-    {RETURNING}"""
 _DUE: Final = f"""
     SELECT run_id, project, wake_at FROM heads
     WHERE wake_at IS NOT NULL AND wake_at <= ? AND (wake_at, run_id) > (?, ?) AND {READABLE}
@@ -107,7 +112,7 @@ _BLOB: Final = "SELECT data FROM blobs WHERE run_id = ? AND name = ?"
 # Whatever lives or holds a lease has a wake_at, so that its index finds all of them.
 _RECOVER_HELD: Final = f"""
     UPDATE heads SET until = 0, wake_at = ?
-    WHERE wake_at IS NOT NULL AND token IS NOT NULL AND ({IS_LIVE} OR status = 'cancelled')
+    WHERE wake_at IS NOT NULL AND token IS NOT NULL AND ({IS_LIVE} OR {IS_STOPPED})
       AND {READABLE}"""
 _RECOVER_READY: Final = f"""
     UPDATE heads SET wake_at = ?
@@ -168,8 +173,8 @@ class SqliteRuns:
         lost = SUSPECT_LOST_LEASES if lane is Lane.SHARED else None
         raised = RUN_FORMAT if alone else BASE_RUN_FORMAT
         lease = (lease_token, lease_expires_at, now)
-        wake = (now, lease_expires_at)
-        values = (*lease, alone, raised, *wake, run_id, now, lease_token, now, lost)
+        wake = (now, lease_expires_at, lease_expires_at)
+        values = (*lease, alone, raised, *wake, run_id, now, now, lease_token, now, lost)
 
         def operation(connection: sqlite3.Connection) -> Written:
             written = update(connection, _CLAIM, values, run_id)
@@ -239,21 +244,29 @@ class SqliteRuns:
         """The slots with these numbers."""
         return self._database.read(lambda connection: slots(connection, run_id, first, last))
 
-    def cancel(self, run_id: RunId, now: EpochMs, cascade: bool = False) -> Written:
+    def cancel(
+        self, run_id: RunId, now: EpochMs, cascade: bool = False, generation: int = 0
+    ) -> Written:
         """End a live run; its lease stays."""
-        values = (now, cascade, cascade, cascade, now, run_id)
-        return self._database.write(lambda c: update(c, _CANCEL, values, run_id))
+        return self._database.write(lambda c: cancel(c, run_id, now, cascade, generation))
+
+    def time_out(self, run_id: RunId, now: EpochMs, generation: int) -> Written:
+        """End a live run that is late; its lease stays."""
+        return self._database.write(lambda c: time_out(c, run_id, now, generation))
+
+    def revive(self, revival: Revival) -> Written:
+        """Let a run that has ended go on."""
+        return self._database.write(lambda c: revive(c, revival))
 
     def close(
         self, run_id: RunId, lease_token: LeaseToken, commit_seq: int, journal: bytes
     ) -> Written:
-        """Settle a cancelled run whose lease is over."""
-        values = (journal, run_id, lease_token, commit_seq)
-        return self._database.write(lambda c: update(c, _CLOSE, values, run_id))
+        """Settle a stopped run whose lease is over."""
+        return self._database.write(lambda c: close(c, run_id, lease_token, commit_seq, journal))
 
-    def mark_notified(self, run_id: RunId) -> Written:
+    def mark_notified(self, run_id: RunId, generation: int = 0) -> Written:
         """Nobody is to be notified any more."""
-        return self._database.write(lambda c: update(c, _MARK_NOTIFIED, (run_id,), run_id))
+        return self._database.write(lambda c: mark_notified(c, run_id, generation))
 
     def due(self, before: EpochMs, cursor: str | None, limit: int) -> tuple[list[Due], str | None]:
         """A page of the heads with wake_at <= before, by (wake_at, run_id)."""

@@ -40,6 +40,10 @@ ADDED_COLUMNS: Final = (
     ("heads", "wants_seq", "INTEGER NOT NULL DEFAULT 0"),
     ("heads", "alone", "INTEGER NOT NULL DEFAULT 0"),
     ("heads", "alone_losses", "INTEGER NOT NULL DEFAULT 0"),
+    ("heads", "deadline", "INTEGER"),
+    ("heads", "generation", "INTEGER NOT NULL DEFAULT 0"),
+    ("heads", "told", "INTEGER NOT NULL DEFAULT 0"),
+    ("overflow", "generation", "INTEGER NOT NULL DEFAULT 0"),
     ("deliveries", "n", "INTEGER"),  # NULL: the message went into the head
 )
 

@@ -33,6 +33,18 @@ class Attempt:
     deadline: EpochMs | None = None
 
 
+def may_begin(
+    now: EpochMs,
+    needed: Ms,
+    expires_at: EpochMs | None,
+) -> bool:
+    """Whether an attempt that may need so long would end before a lease, or a gate, if any.
+
+    With the margin by which the clock of who takes it over may differ.
+    """
+    return expires_at is None or now + needed + CLOCK_MARGIN < expires_at
+
+
 def deadline_of(
     started: EpochMs,
     timeout: Ms,

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from stepwell_engine import limits
 from stepwell_engine.core.run.inbox import InboxMessage
-from stepwell_engine.core.run.status import LIVE, Status
+from stepwell_engine.core.run.status import LIVE, STOPPED, Status
 from stepwell_engine.core.values.units import (
     EpochMs,
     LeaseToken,
@@ -30,6 +30,14 @@ class Blob:
     data: bytes
 
 
+def wake_time(at: EpochMs, deadline: EpochMs | None) -> EpochMs:
+    """When the tick must look at a live run that is ready, or whose lease ends, `at` a time.
+
+    At its deadline at the latest, leased or not.
+    """
+    return at if deadline is None else min(at, deadline)
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """The one document of a run. Times in ms since the epoch.
@@ -50,6 +58,9 @@ class Head:
     `overflow_last` is the last number there that counts, `overflow_count` how many of them are
     neither consumed nor void. `wants` is the signal that a parked run waits for, "" one that waits
     for none; true only if `wants_seq` is `commit_seq`, for an older version writes neither.
+
+    From `deadline` on nobody claims the run: who comes ends it as timed out. `generation` counts
+    how often it was revived after its end. `told`: its parent learned of an earlier end.
     """
 
     run_id: RunId
@@ -83,6 +94,9 @@ class Head:
     wants_seq: int = 0
     alone: bool = False
     alone_losses: int = 0
+    deadline: EpochMs | None = None
+    generation: int = 0
+    told: bool = False
 
     @property
     def writes(self) -> int:
@@ -93,6 +107,20 @@ class Head:
     def live(self) -> bool:
         """Whether the run may still move."""
         return self.status in LIVE
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was ended from outside: cancelled, or timed out."""
+        return self.status in STOPPED
+
+    @property
+    def owes_notice(self) -> bool:
+        """Whether its end has to be told to a parent, which knows of none so far."""
+        return self.parent is not None and not self.told
+
+    def overdue(self, now: EpochMs) -> bool:
+        """Whether its deadline is over, so that it is to be timed out."""
+        return self.live and self.deadline is not None and self.deadline <= now
 
     @property
     def pending(self) -> int:

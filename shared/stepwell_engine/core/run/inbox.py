@@ -42,13 +42,15 @@ class Slot:
     """A message with a number of its own, in the overflow of an inbox beside the head.
 
     It counts once the head's `overflow_last` is no lower than its number. `key`: the idempotency
-    key of its delivery. `void`: another message was delivered with that key before.
+    key of its delivery. `void`: another message was delivered with that key before. `generation`:
+    the run's, which the message is for; a run that was revived since does not count it.
     """
 
     id: str
     message: InboxMessage
     key: str | None = None
     void: bool = False
+    generation: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,10 @@ class Status(StrEnum):
 
 
 LIVE = frozenset({Status.PENDING, Status.RUNNING, Status.SLEEPING, Status.WAITING})
+STOPPED = frozenset({Status.CANCELLED, Status.TIMED_OUT})
+"""Ended from outside, beside the lease: who holds it may record an outcome, and move nothing."""
+REVIVABLE = frozenset({Status.FAILED, Status.TIMED_OUT})
+"""Ended so that it may be retried."""
 
 
 class StepStatus(StrEnum):

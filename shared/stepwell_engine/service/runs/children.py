@@ -111,7 +111,7 @@ class Children:
         journal = journal_of(parent)
         if parent.live:
             known = [one for one in journal.open if one.child == child.run_id]
-        elif parent.status is Status.CANCELLED and not parent.cascade:
+        elif parent.stopped and not parent.cascade:
             # What it waited for goes on. What it was only about to start has no name any more.
             reader = RunReader(self._runs, self._clock)
             records = reader.records(parent, journal, UNNAMED).values()
@@ -135,9 +135,11 @@ class Children:
 
     def _stop(self, child: str, now: int) -> Head | None:
         """Cancel a run with all that it started, and hint that; its head, however it ended."""
-        written = retry_unavailable(
-            self._clock, lambda: self._runs.cancel(child, now, cascade=True)
-        )
+        cancel = partial(self._runs.cancel, child, now, True)
+        written = retry_unavailable(self._clock, cancel)
+        while written.head is not None and written.head.live:  # revived since
+            cancel = partial(self._runs.cancel, child, now, True, written.head.generation)
+            written = retry_unavailable(self._clock, cancel)
         if isinstance(written, Done):
             self._dispatcher.hint(about_run(child, written.head.project))
         return written.head
@@ -147,9 +149,10 @@ class Children:
         if not head.notify_pending:
             return
         self.cascade(head)
-        if head.parent is not None:
+        if head.parent is not None and head.owes_notice:
             self._tell(head, head.parent)
-        retry_unavailable(self._clock, lambda: self._runs.mark_notified(head.run_id))
+        mark = partial(self._runs.mark_notified, head.run_id, head.generation)
+        retry_unavailable(self._clock, mark)
 
     def cascade(self, head: Head) -> None:
         """Cancel the children of a run that was cancelled with them."""

@@ -50,8 +50,7 @@ class Controls:
 
         Problem: not_found, run_finished.
         """
-        self._find(project, workflow, run_id)
-        head = self._cancel(run_id, cascade)
+        head = self._cancel(self._find(project, workflow, run_id), cascade)
         if head.notify_pending:
             self._dispatcher.hint(about_run(run_id, project))
         if cascade:
@@ -61,19 +60,22 @@ class Controls:
                 log.warning("run %s: its children are still to be cancelled: %s", run_id, error)
         return head
 
-    def _cancel(self, run_id: RunId, cascade: bool) -> Head:
+    def _cancel(self, found: Head, cascade: bool) -> Head:
+        run_id = found.run_id
         tries = 0
 
-        def once() -> Head:
+        def once(generation: int = found.generation) -> Head:
             nonlocal tries
             tries += 1
             now = self._clock.now()
-            written = self._runs.cancel(run_id, now, cascade)
+            written = self._runs.cancel(run_id, now, cascade, generation)
             if isinstance(written, Done):
                 return written.head
             if written.head is None:
                 raise Problem("not_found", f'there is no run "{run_id}" of this workflow')
             met = written.head
+            if met.live:  # revived since it was read
+                return once(met.generation)
             if tries > 1 and met.status == "cancelled" and (met.cascade or not cascade):
                 return met  # an earlier try, unanswered, had succeeded
             raise _finished(met)

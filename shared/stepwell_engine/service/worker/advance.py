@@ -10,12 +10,11 @@ from functools import partial
 from typing import Final
 
 from stepwell_engine import limits
-from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.head import Head, wake_time
 from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.program import Program
-from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.values.subject import about_run
-from stepwell_engine.core.values.units import LeaseToken, Ms, ProjectRef, RunId
+from stepwell_engine.core.values.units import EpochMs, LeaseToken, Ms, ProjectRef, RunId
 from stepwell_engine.errors import NewerFormat, Problem, StoreError
 from stepwell_engine.ports import (
     Clock,
@@ -77,6 +76,7 @@ class Advance:
         *,
         hard: bool = False,
         lane: Lane = Lane.HOST,
+        gate_expires_at: EpochMs | None = None,
     ) -> None:
         """Advance one run until it parks or ends, or `budget` (ms) is used up.
 
@@ -87,9 +87,11 @@ class Advance:
         A run that has lost its worker again and again may be what ends the process, and with it the
         workers of all others. Each of its attempts runs alone, so that nobody else is blamed: here
         in the lane ALONE, elsewhere from the lane SHARED, in a child process in the lane HOST.
+        `gate_expires_at` is when the run's place under a concurrency limit is over, if it needs
+        one: each attempt ends before, with the margin.
         Raises StoreError when the store does not answer or refuses: the hint is worth repeating.
         """
-        time = TimeBudget(self._clock.now() + budget, hard, lane)
+        time = TimeBudget(self._clock.now() + budget, hard, lane, gate_expires_at)
         place = Place(self._process.isolation, about_run(run_id, project), self._dispatcher)
         token: LeaseToken | None = None
         try:
@@ -219,16 +221,14 @@ class Advance:
             head = written.head
             if head is None:
                 return None
-            if not head.live:
-                self._settle_ended(head)
+            if not head.live or head.overdue(now):
+                self._settle_over(head, now)
                 return None
             left = head.lease_expires_at + limits.CLOCK_MARGIN - now
             if head.lease_token is not None and left >= 0:
-                if left <= 2 * limits.CLOCK_MARGIN:
-                    # The hint for the lease's end: it must not be lost to the margin.
-                    self._dispatcher.hint(about_run(run_id, project), left + 1)
+                self._hint_at_the_end(head, left)
                 return None
-            missing = head.ready_at - now
+            missing = wake_time(head.ready_at, head.deadline) - now
             if missing > limits.CLAIM_WAIT:
                 return None  # the run has parked since: that sent a hint, or the tick will
             if lane is Lane.SHARED and head.suspect and missing <= 0:
@@ -239,20 +239,29 @@ class Advance:
     def _took(self, head: Head) -> None:
         self._process.held[head.lease_token or ""] = Claimed(self._tools, head)
 
-    def _settle_ended(self, head: Head) -> None:
-        """Do what a run that has ended still needs of a worker, if this version can read it."""
+    def _settle_over(self, head: Head, now: EpochMs) -> None:
+        """Do what a run whose deadline is over, or that has ended, still needs of a worker.
+
+        If this version can read it.
+        """
         try:
-            self._children.notify(head)
-            self._close(head)
+            if head.live:
+                time_out = partial(self._runs.time_out, head.run_id, now, head.generation)
+                head = retry_unavailable(self._clock, time_out).head or head
+            if not head.live:
+                self._children.notify(head)
+                self._close(head)
         except NewerFormat as error:
             self._process.met_newer(head.run_id, error)
 
     def _close(self, head: Head) -> None:
-        """Settle a cancelled run whose worker never came back: its step becomes cancelled."""
+        """Settle a stopped run whose worker never came back: its step becomes cancelled."""
         now = self._clock.now()
-        if head.status is not Status.CANCELLED or head.lease_token is None:
+        if not head.stopped or head.lease_token is None:
             return
-        if head.lease_expires_at + limits.CLOCK_MARGIN >= now:
+        left = head.lease_expires_at + limits.CLOCK_MARGIN - now
+        if left >= 0:
+            self._hint_at_the_end(head, left)
             return
         data = head.journal
         try:
@@ -265,13 +274,22 @@ class Advance:
         self._runs.close(head.run_id, head.lease_token, head.commit_seq, data)
         self._children.leave_unstarted(head, journal_of(head))
 
+    def _hint_at_the_end(self, head: Head, left: Ms) -> None:
+        """Repeat the hint for a lease's end, `left` ms away: the margin must not cost it."""
+        if left <= 2 * limits.CLOCK_MARGIN:
+            self._dispatcher.hint(about_run(head.run_id, head.project), left + 1)
+
     def _program(self, head: Head) -> Program:
         load = partial(self._programs.load, head.project, head.workflow, head.version)
         return retry_unavailable(self._clock, load)
 
     def _awaited(self, head: Head) -> Awaited:
-        """Whether a run may begin that has not: a child only once its parent waits for it."""
+        """Whether a run may begin that has not: a child only once its parent waits for it.
+
+        One that was revived goes on for whoever asked for that.
+        """
         unbegun = head.parent is not None and head.live and not head.journal
+        unbegun = unbegun and head.generation == 0
         return self._children.awaited(head) if unbegun else Awaited.YES
 
     def _put_back(self, head: Head, pause: Ms, time: TimeBudget) -> None:

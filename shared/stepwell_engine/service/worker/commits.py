@@ -6,7 +6,7 @@ from typing import Final
 
 from stepwell_engine.core.run.attempt import Failed, Outcome, Succeeded, UncommittedOutcome
 from stepwell_engine.core.run.decision import Decision, Finish, Park
-from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.head import Head, wake_time
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.journal_codec import Packed
 from stepwell_engine.core.run.status import Status
@@ -52,12 +52,12 @@ def commit_of(
                 commit,
                 status=status,
                 ready_at=ready_at,
-                wake_at=ready_at,
+                wake_at=wake_time(ready_at, head.deadline),
                 wants=signal,
                 inbox_seq=head.inbox_seq,
             )
         case Finish(status):
-            notify_pending = head.parent is not None
+            notify_pending = head.owes_notice
             return replace(
                 commit,
                 status=status,
@@ -71,14 +71,14 @@ def commit_of(
             return replace(commit, status=Status.PENDING)
 
 
-def cancelled_commit_of(head: Head, packed: Packed) -> Commit:
-    """The commit of what was in flight when the run was cancelled: it releases, moves nothing."""
+def stopped_commit_of(head: Head, packed: Packed) -> Commit:
+    """The commit of what was in flight when the run was stopped: it releases, moves nothing."""
     return Commit(
         run_id=head.run_id,
         lease_token=head.lease_token or "",
         commit_seq=head.commit_seq,
         journal=packed.data,
-        expect="cancelled",
+        expect="stopped",
         release=True,
         progress=True,
         recorded=True,
@@ -99,7 +99,7 @@ def release_of(head: Head, ready_at: EpochMs, wake_at: EpochMs | None = None) ->
         journal=head.journal,
         release=True,
         ready_at=ready_at,
-        wake_at=ready_at if wake_at is None else wake_at,
+        wake_at=wake_time(ready_at if wake_at is None else wake_at, head.deadline),
     )
 
 

@@ -35,17 +35,19 @@ from stepwell_engine.core.run.program import Program
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.core.run.transitions import fail_run
 from stepwell_engine.core.values.subject import about_run
-from stepwell_engine.core.values.units import EpochMs, RunId
+from stepwell_engine.core.values.units import EpochMs, Ms, RunId
 from stepwell_engine.errors import Unstorable
 from stepwell_engine.ports import Done, TaskGroup
 from stepwell_engine.service.runs.run_reader import codec_of
 from stepwell_engine.service.worker.abandon import Abandoned
-from stepwell_engine.service.worker.cancelled import record_cancelled
 from stepwell_engine.service.worker.commits import commit_of, without_largest
+from stepwell_engine.service.worker.dispatch import dispatch
+from stepwell_engine.service.worker.lease import secure
 from stepwell_engine.service.worker.letting_go import LettingGo
 from stepwell_engine.service.worker.overflow import read_more
 from stepwell_engine.service.worker.persistence import Persistence
 from stepwell_engine.service.worker.place import Place
+from stepwell_engine.service.worker.stopped import record_stopped
 from stepwell_engine.service.worker.time_budget import TimeBudget
 from stepwell_engine.service.worker.tools import Tools, run_attempt
 
@@ -107,7 +109,7 @@ class LeasedRun:
     def go(self) -> None:
         """Advance the run until it parks or ends, its time is up, or the lease is lost."""
         if not self._head.live:  # cancelled between a claim and its unanswered repeat
-            self._record_cancelled(self._head)
+            self._record_stopped(self._head)
             return
         while not self._tools.process.abandoned and self._advance_once():
             pass
@@ -137,6 +139,8 @@ class LeasedRun:
         """One decision and what follows from it; whether to go on."""
         now = self._tools.clock.now()
         head, in_flight = self._head, frozenset(self._in_flight)
+        if head.overdue(now):
+            return self._time_out(now)
         decision = self._program.decide(
             head, self._journal, head.inbox, now, in_flight, self._overflow
         )
@@ -154,11 +158,20 @@ class LeasedRun:
             case unknown:
                 assert_never(unknown)
 
+    def _time_out(self, now: EpochMs) -> bool:
+        """The run's deadline is over: end it like anybody may, and record what is in flight."""
+        run = about_run(self._head.run_id, self._head.project)
+        time_out = partial(self._tools.runs.time_out, run.id, now, self._head.generation)
+        written = self._persist(time_out)
+        if isinstance(written, Done) and written.head.notify_pending:
+            self._tools.dispatcher.hint(run)
+        return self._refused(written.head)
+
     def _start_attempts(
         self, decision: Decision, wanted: tuple[Attempt, ...], until: int | None, now: int
     ) -> bool:
         beside = bool(self._in_flight)
-        attempts = [attempt for attempt in wanted if self._time.allows(attempt, now, beside)]
+        attempts = [one for one in wanted if self._time.allows(self._needed(one), now, beside)]
         if not self._has_place():
             attempts = []
         out_of_time = bool(wanted) and not attempts and not beside
@@ -177,11 +190,11 @@ class LeasedRun:
         # Nothing to wait for but this one: no thread is worth it.
         alone = len(attempts) == 1 and not self._in_flight and until is None
         for attempt in attempts:
-            needed = attempt.timeout + (limits.CHILD_START if self._in_child else 0)
-            started = self._secure(needed)
+            needed, gate = self._needed(attempt), self._time.gate_expires_at
+            started = self._secure(needed, gate)
             if started is None:
                 return self._refused(self._read())
-            deadline = deadline_of(started, needed, self._head.lease_expires_at)
+            deadline = deadline_of(started, needed, self._head.lease_expires_at, gate)
             begun = replace(attempt, deadline=deadline)
             if alone:
                 self._completed.append(self._run_step(begun, started))
@@ -193,6 +206,9 @@ class LeasedRun:
             self._waited = True
         self._settle_completed()
         return True
+
+    def _needed(self, attempt: Attempt) -> Ms:
+        return attempt.timeout + (limits.CHILD_START if self._in_child else 0)
 
     def _has_place(self) -> bool:
         """Whether attempts of this run may begin here: those of a suspect only where one is alone.
@@ -259,21 +275,11 @@ class LeasedRun:
         self._journal = self._program.settle_child(self._journal, ended, now)
         return True
 
-    def _secure(self, needed: int) -> int | None:
-        """The time now, if the lease lasts `needed` ms and the margin from here, or is made to.
-
-        None: it could not be extended. The clock is read last, right before the attempt.
-        """
-        while True:
-            now = self._tools.clock.now()
-            if now + needed + limits.CLOCK_MARGIN < self._head.lease_expires_at:
-                return now
-            until = now + max(limits.LEASE, needed + 3 * limits.CLOCK_MARGIN)
-            extend = partial(self._tools.runs.extend, self._head.run_id, self._token, until, until)
-            extended = self._persist(extend)
-            if not isinstance(extended, Done):
-                return None
-            self._head = extended.head
+    def _secure(self, needed: Ms, gate_expires_at: EpochMs | None = None) -> EpochMs | None:
+        """The time now, if an attempt may begin that needs so long; the lease lasts, then."""
+        lease = self._tools, self._persist, self._head
+        self._head, started = secure(*lease, needed, gate_expires_at)
+        return started
 
     def _read(self) -> Head | None:
         return self._persist(lambda: self._tools.runs.get(self._head.run_id))
@@ -308,15 +314,7 @@ class LeasedRun:
         if self._started is not None:  # it may begin now that it is waited for
             self._tools.dispatcher.hint(about_run(self._started, head.project))
             self._started = None
-        match decision.next:
-            case Park(ready_at=ready_at):
-                delay = max(0, ready_at - now)
-                if delay <= limits.MAX_HINT_DELAY:
-                    self._tools.dispatcher.hint(about_run(head.run_id, head.project), delay)
-            case Finish():
-                self._tools.children.notify(head)
-            case _ if release:
-                self._tools.dispatcher.hint(about_run(head.run_id, head.project))
+        dispatch(self._tools, head, decision, now, release)
 
     def _take(self, head: Head, journal: Journal) -> None:
         """Go on from a head as it is stored now; what is in hand and not in it stays in hand."""
@@ -341,8 +339,8 @@ class LeasedRun:
             # This worker's own write had succeeded although the store did not answer.
             self._take(head, self._codec.decode(head.journal))
         self._head = head  # with a new message, perhaps: decide again
-        if head.status is Status.CANCELLED:
-            self._record_cancelled(head)
+        if head.stopped:
+            self._record_stopped(head)
             return False
         return True
 
@@ -358,6 +356,8 @@ class LeasedRun:
         ]
         over = head.lease_token is None or head.lease_expires_at + limits.CLOCK_MARGIN < now
         if not head.live or not over:
+            return False
+        if head.generation != self._head.generation:  # another one tries it anew
             return False
         if self._settled(journal := self._codec.decode(head.journal)) is journal:
             return False
@@ -379,11 +379,11 @@ class LeasedRun:
         self._journal = self._settled(self._committed)
         return True
 
-    def _record_cancelled(self, head: Head) -> None:
-        """The run was cancelled meanwhile: record what is in flight, move nothing."""
+    def _record_stopped(self, head: Head) -> None:
+        """The run was ended from outside: record what is in flight, move nothing."""
         self._wait_for_all()
         run = self._program, self._codec, head, self._committed, self._uncommitted
-        record_cancelled(self._tools, self._persist, *run)
+        record_stopped(self._tools, self._persist, *run)
 
     def _wait_for_all(self) -> None:
         while self._in_flight:

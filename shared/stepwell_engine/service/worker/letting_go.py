@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from stepwell_engine import limits
 from stepwell_engine.core.run.attempt import Deferred, UncommittedOutcome
-from stepwell_engine.core.run.head import Head
+from stepwell_engine.core.run.head import Head, wake_time
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.program import Program
 from stepwell_engine.core.run.status import Status
@@ -20,7 +20,7 @@ from stepwell_engine.service.runs.run_reader import codec_of
 from stepwell_engine.service.worker.persistence import Persistence
 from stepwell_engine.service.worker.tools import Tools
 
-_EXPECTATIONS: Final[Sequence[Literal["live", "cancelled"]]] = ("live", "cancelled")
+_EXPECTATIONS: Final[Sequence[Literal["live", "stopped"]]] = ("live", "stopped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class LettingGo:
         """Record the outcomes in hand and release.
 
         `stored` is the journal as it was last, `tried` one whose write was not answered. A live run
-        is released; one that was cancelled meanwhile keeps its lease, for whoever closes it. It is
+        is released; one that was stopped meanwhile keeps its lease, for whoever closes it. It is
         ready at once if its own head is newer, which older versions leave alone: else they would
         take it again and again.
         """
@@ -66,7 +66,7 @@ class LettingGo:
         place: int,
         stored: Journal,
         outcomes: Sequence[UncommittedOutcome],
-        expect: Literal["live", "cancelled"],
+        expect: Literal["live", "stopped"],
         ready: bool,
         number: int,
     ) -> Commit:
@@ -92,7 +92,7 @@ class LettingGo:
             expect=expect,
             status=Status.PENDING if changed and release else KEEP,
             ready_at=(0 if ready else later) if release else KEEP,
-            wake_at=later if release else KEEP,
+            wake_at=wake_time(later, head.deadline) if release else KEEP,
             release=release,
             progress=moved,
             recorded=moved or any(not isinstance(one.outcome, Deferred) for one in outcomes),

@@ -1,4 +1,4 @@
-"""The last write of a worker whose run was cancelled meanwhile: what was in flight, no move."""
+"""Recording what was in flight when a run was ended from outside: nothing moves any more."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -9,12 +9,12 @@ from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.journal_codec import JournalCodec
 from stepwell_engine.core.run.program import Program
 from stepwell_engine.errors import Unstorable
-from stepwell_engine.service.worker.commits import cancelled_commit_of, without_largest
+from stepwell_engine.service.worker.commits import stopped_commit_of, without_largest
 from stepwell_engine.service.worker.persistence import Persistence
 from stepwell_engine.service.worker.tools import Tools
 
 
-def record_cancelled(
+def record_stopped(
     tools: Tools,
     persist: Persistence,
     program: Program,
@@ -23,24 +23,23 @@ def record_cancelled(
     stored: Journal,
     outcomes: Sequence[UncommittedOutcome],
 ) -> None:
-    """Record the outcomes of what was in flight, close the run's journal, and release.
+    """Record the outcomes in hand of a run that was cancelled or timed out, close it, release.
 
-    `stored` is the journal as it was last.
+    `stored` is its journal. What can never be stored fails its step.
     """
     at = head.ended_at or tools.clock.now()
     # The journal names the children no more once it is closed.
-    persist(partial(tools.children.cascade, head))
+    persist(lambda: tools.children.cascade(head))
     while True:
-        journal = stored
+        begun = stored
         for completed in outcomes:
-            journal = program.settle_cancelled(journal, completed, at)
-        begun, journal = journal, program.close(journal, at)
-        packed = codec.pack(journal, head.lease_token or "", head.writes)
-        commit = cancelled_commit_of(head, packed)
+            begun = program.settle_cancelled(begun, completed, at)
+        packed = codec.pack(program.close(begun, at), head.lease_token or "", head.writes)
+        commit = stopped_commit_of(head, packed)
         try:
             persist(partial(tools.runs.commit, commit))
         except Unstorable as error:
             outcomes = without_largest(outcomes, error)
         else:
-            tools.children.leave_unstarted(head, begun)
-            return
+            break
+    tools.children.leave_unstarted(head, begun)
