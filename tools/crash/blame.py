@@ -95,7 +95,7 @@ def _own(evidence: Evidence, guilty: set[str]) -> Iterator[str]:
     ended = {one.process for effect in guilty for one in ran.get(effect, ())}
     for kill in evidence.kills:
         if kill.how is How.ITSELF and kill.process not in ended:
-            yield f"the host {kill.process} ended by itself at {kill.gone}"
+            yield f"the host {kill.process} ended by itself at {kill.gone} with code {kill.code}"
 
 
 def _stops(stops: Sequence[Kill]) -> Iterator[str]:

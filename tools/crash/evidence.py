@@ -12,7 +12,7 @@ class How(StrEnum):
     KILLED = "killed"
     STOPPED = "stopped"  # SIGTERM: what is in flight ends before
     HURRIED = "hurried"  # two of them
-    ITSELF = "by itself"
+    ITSELF = "ended by itself"
 
     @property
     def repeats(self) -> bool:
@@ -29,7 +29,7 @@ class How(StrEnum):
 class Kill:
     """A host was told to end at `at`, or was seen alive then; it was gone at `gone`.
 
-    `live` runs had not ended. `process` is its id.
+    `live` runs had not ended. `process` is its id, `code` the exit code if it ended by itself.
     """
 
     at: int
@@ -37,6 +37,7 @@ class Kill:
     live: int = 0
     process: int = 0
     how: How = How.KILLED
+    code: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,10 +148,14 @@ class Siege:
         if short:
             time.sleep(self._chance.uniform(0, SHORT_LIFE))
             return False
+        process = self._host.process
         _answered(lambda: self._api.call("GET", "/queues"))
         if self._chance.random() < REFUSALS:
-            refuse = self._chance.choice((self._host.lock_store, self._host.fill_disk))
-            refuse(self._chance.uniform(0, LONGEST_REFUSAL))
+            seconds = self._chance.uniform(0, LONGEST_REFUSAL)
+            if self._chance.random() < 1 / 2:
+                self._host.lock_store(seconds)
+            else:
+                self._host.fill_disk(process, seconds)
         time.sleep(self._chance.uniform(0, LONGEST_LIFE))
         return True
 

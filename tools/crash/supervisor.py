@@ -30,6 +30,11 @@ class Supervisor:
         self._seen = self._clock.now()  # alive
         self.kills: list[Kill] = []
 
+    @property
+    def process(self) -> int:
+        """The id of the process that was started last."""
+        return self._engine.pid
+
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Watch it meanwhile."""
@@ -64,16 +69,17 @@ class Supervisor:
             time.sleep(seconds)
             locking.execute("ROLLBACK")
 
-    def fill_disk(self, seconds: float) -> None:
-        """Leave the host, and children that it starts meanwhile, no room for a byte of any file.
+    def fill_disk(self, process: int, seconds: float) -> None:
+        """Leave a host, and children that it starts meanwhile, no room for a byte of any file.
 
+        `process` has answered, or is gone: a host that begins on a full disk ends at once.
         Only Linux can do that to another process; elsewhere its store is locked.
         """
         if not hasattr(psutil.Process, "rlimit"):
             self.lock_store(seconds)
             return
-        with contextlib.suppress(psutil.NoSuchProcess):
-            host = psutil.Process(self._engine.pid)
+        with contextlib.suppress(psutil.Error):
+            host = psutil.Process(process)
             before = host.rlimit(psutil.RLIMIT_FSIZE)
             host.rlimit(psutil.RLIMIT_FSIZE, (NO_ROOM, before[1]))
             time.sleep(seconds)
@@ -87,7 +93,7 @@ class Supervisor:
                 if self._engine.code is None:
                     self._seen = self._clock.now()
                 else:
-                    self._ended(How.ITSELF, self._seen)
+                    self._ended(How.ITSELF, self._seen, self._engine.code)
                     self._spawn()
 
     def _spawn(self) -> None:
@@ -99,7 +105,7 @@ class Supervisor:
             self._wanted = False
             at = self._clock.now()
             if self._engine.code is not None:
-                self._ended(How.ITSELF, self._seen)
+                self._ended(How.ITSELF, self._seen, self._engine.code)
                 return
             if how is How.KILLED:
                 self._engine.kill()
@@ -108,10 +114,12 @@ class Supervisor:
                     self._engine.send(signal.SIGTERM)
                     time.sleep(LOOK)  # two that are pending at once count as one
                 # A step may end the host while it stops.
-                if self._engine.stop() != 0:
-                    how = How.ITSELF
+                code = self._engine.stop()
+                if code != 0:
+                    self._ended(How.ITSELF, at, code)
+                    return
             self._ended(how, at)
 
-    def _ended(self, how: How, at: int) -> None:
-        found = Kill(at, self._clock.now(), self._live(), self._engine.pid, how)
-        self.kills.append(found)
+    def _ended(self, how: How, at: int, code: int | None = None) -> None:
+        pid = self._engine.pid
+        self.kills.append(Kill(at, self._clock.now(), self._live(), pid, how, code))
