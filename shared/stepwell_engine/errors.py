@@ -8,6 +8,7 @@ StepwellError
 │   ├── CannotList        messages are shown to nobody but those who receive them
 │   └── TooLong           a name or a secret is longer than this installation can keep
 └── StoreError
+    ├── NotWritten        the store cannot write now, for want of room or for a lock
     ├── Unavailable       the store did not answer: the call may or may not have happened
     ├── Unstorable        what was to be written can never be, however often it is tried
     └── NewerFormat       the document was written by a newer version of the engine
@@ -89,6 +90,10 @@ class StoreError(StepwellError):
     def __init__(self, message: str, reason: str = "it does not answer") -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class NotWritten(StoreError):
+    """The store cannot write now, for want of room or for a lock: nothing was written."""
 
 
 class Unavailable(StoreError):

@@ -1,12 +1,16 @@
 """Steps of the kind enqueue."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from stepwell_engine.adapters.memory.queues import MemoryQueues
 from stepwell_engine.adapters.memory.resources import MemoryResources
 from stepwell_engine.adapters.runners.enqueue import EnqueueRunner
 from stepwell_engine.core.declared.definition import Kind
-from stepwell_engine.core.run.attempt import Failed
+from stepwell_engine.core.run.attempt import Deferred, Failed
+from stepwell_engine.errors import NotWritten, StoreError, Unavailable
 from tests.adapters.attempts import NOW, StillClock, attempt, output, resource
 
 UNKNOWN = Failed(
@@ -65,3 +69,29 @@ def test_a_queue_of_another_project_is_not_found(runner: EnqueueRunner) -> None:
     elsewhere = runner.run(attempt(Kind.ENQUEUE, "emails", project="other"))
     assert isinstance(elsewhere, Failed)
     assert elsewhere.code == "unknown_resource"
+
+
+@pytest.mark.parametrize("error", [StoreError, Unavailable])
+def test_a_queue_that_may_have_taken_the_message_costs_an_attempt(
+    runner: EnqueueRunner, queues: MemoryQueues, monkeypatch: pytest.MonkeyPatch, error: Any
+) -> None:
+    monkeypatch.setattr(queues, "send", raising(error("SQS does not answer")))
+    failed = runner.run(attempt(Kind.ENQUEUE, "emails"))
+    text = 'the queue "emails" did not take the message: SQS does not answer'
+    assert failed == Failed(text)
+
+
+def test_a_store_that_refuses_the_message_costs_none(
+    runner: EnqueueRunner, queues: MemoryQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queues, "send", raising(NotWritten("database or disk is full")))
+    deferred = runner.run(attempt(Kind.ENQUEUE, "emails"))
+    text = 'the queue "emails" takes no message now: database or disk is full'
+    assert deferred == Deferred(text)
+
+
+def raising(error: Exception) -> Callable[..., None]:
+    def send(*_: object) -> None:
+        raise error
+
+    return send

@@ -12,7 +12,9 @@ import pytest
 from stepwell_engine.adapters.sqlite import database as module
 from stepwell_engine.adapters.sqlite.database import Database
 from stepwell_engine.adapters.sqlite.schema import VERSION
-from stepwell_engine.errors import NewerFormat, StoreError, Unavailable
+from stepwell_engine.core.run.head import Blob
+from stepwell_engine.errors import NewerFormat, NotWritten, StoreError, Unavailable
+from stepwell_engine.ports import Done
 from tests.arch.sources import python_sources
 from tests.contract.heads import NOW, RUN, a_head, put
 from tests.contract.homes import SqliteHome
@@ -164,17 +166,31 @@ def test_a_read_in_progress_ends_before_its_connection_closes(
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
-def test_a_file_that_another_process_locks_is_unavailable(
+def test_a_file_that_another_process_locks_refuses(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "BUSY_SECONDS", 0.01)
+    monkeypatch.setattr(module, "LOCKED_SECONDS", 0.01)
     home = SqliteHome(path)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(Unavailable, match="database is locked") as caught:
+    with pytest.raises(NotWritten, match="database is locked") as caught:
         home.runs.create(a_head())
+    assert caught.value.reason == "the file is locked by another process"
     assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
     assert home.runs.get(RUN) is None
     other.close()
     put(home.runs, a_head())
+    home.close()
+
+
+def test_a_disk_without_room_refuses(path: Path) -> None:
+    home = SqliteHome(path)
+    home.database.write(lambda connection: connection.execute("PRAGMA max_page_count = 1"))
+    large = Blob("input", bytes(100_000))
+    with pytest.raises(NotWritten, match="disk is full") as caught:
+        home.runs.create(a_head(), [large])
+    assert caught.value.reason == "disk full"
+    assert home.runs.get(RUN) is None
+    home.database.write(lambda connection: connection.execute("PRAGMA max_page_count = 100000"))
+    assert home.runs.create(a_head(), [large]) == Done(a_head())
     home.close()

@@ -21,7 +21,7 @@ LASTS: Final = LEASE + 3.0  # seconds that the store refuses: beyond the lease a
 # So short a lease, and so impatient with a lock, that a test can wait for both.
 HASTY: Final = (
     f"from stepwell_engine import limits; limits.LEASE = {LEASE * 1000}; "
-    "from stepwell_engine.adapters.sqlite import database; database.BUSY_SECONDS = 0.5; "
+    "from stepwell_engine.adapters.sqlite import database; database.LOCKED_SECONDS = 0.5; "
     "from tests.local import full_disk; full_disk.install()"
 )
 OUTPUT: Final = 30_000  # bytes, which are not compressed

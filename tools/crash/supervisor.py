@@ -14,6 +14,8 @@ from stepwell_engine.adapters.process.system import SystemClock
 from tools.crash.evidence import How, Kill
 
 LOOK = 0.02  # seconds between two looks at the process
+# Also one that does not handle the signal yet, and holds nothing, or has let go of everything.
+STOPPED = (0, -signal.SIGTERM)
 NO_ROOM = 1  # bytes that a file may have
 
 
@@ -115,7 +117,7 @@ class Supervisor:
                     time.sleep(LOOK)  # two that are pending at once count as one
                 # A step may end the host while it stops.
                 code = self._engine.stop()
-                if code != 0:
+                if code not in STOPPED:
                     self._ended(How.ITSELF, at, code)
                     return
             self._ended(how, at)

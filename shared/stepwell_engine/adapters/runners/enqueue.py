@@ -7,9 +7,9 @@ from stepwell_engine.adapters.runners.attempts import (
     unknown_resource,
 )
 from stepwell_engine.adapters.runners.deadline import Deadline
-from stepwell_engine.core.run.attempt import Attempt, Failed, Outcome
+from stepwell_engine.core.run.attempt import Attempt, Deferred, Failed, Outcome
 from stepwell_engine.core.values import jsonvalue
-from stepwell_engine.errors import QueueNotFound, StoreError
+from stepwell_engine.errors import NotWritten, QueueNotFound, StoreError
 from stepwell_engine.ports import Clock, Queues, Resource, Resources
 
 
@@ -35,6 +35,8 @@ class EnqueueRunner:
         except QueueNotFound:
             # Deleted in between.
             return unknown_resource(attempt, "queue", attempt.target)
+        except NotWritten as error:  # its store is the engine's own: no fault of the step
+            return Deferred(f'the queue "{attempt.target}" takes no message now: {error}')
         except StoreError as error:
             if deadline.passed():
                 return timed_out(f'sending to the queue "{attempt.target}"', deadline)

@@ -18,14 +18,15 @@ from stepwell_engine.adapters.sqlite.schema import (
     UPGRADES,
     VERSION,
 )
-from stepwell_engine.errors import NewerFormat, StoreError, Unavailable, Unstorable
+from stepwell_engine.errors import NewerFormat, NotWritten, StoreError, Unavailable, Unstorable
 
 T = TypeVar("T")
 Operation = Callable[[sqlite3.Connection], T]
 Row = tuple[Any, ...]
 
 OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
-BUSY_SECONDS = 10.0  # how long another process may hold the file before a write gives up
+BUSY_SECONDS = 10.0  # how long another process may hold the file that is opened
+LOCKED_SECONDS = 5.0  # how long it may before a write is refused: two busy processes share it
 CHECKPOINT_SECONDS = 5.0  # how long reads in progress may keep an overlong log from being emptied
 LOOK_EVERY = 100  # transactions, after which the size of the log is looked at
 RESTORE = "restore it from a backup, or name another data folder"
@@ -37,6 +38,7 @@ _REASONS = {
     sqlite3.SQLITE_IOERR: "the disk fails",
     sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
 }
+_NOTHING_WRITTEN = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_READONLY})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
@@ -62,7 +64,8 @@ class Database:
     reads that begin wait, for CHECKPOINT_SECONDS at most, until it is written back and emptied.
 
     Raises StoreError for a file that is damaged or not Stepwell's, NewerFormat for one of a newer
-    version (left as it is), Unavailable if it cannot be opened or another process holds it.
+    version (left as it is), Unavailable if it cannot be opened, NotWritten if another process holds
+    it or the disk is full.
     """
 
     def __init__(self, path: Path, create: bool = True) -> None:
@@ -236,6 +239,7 @@ class Database:
                 connection.execute("PRAGMA synchronous = FULL")  # reads the file, and may refuse it
                 if prepare is not None:
                     prepare(connection)
+                _be_patient(connection, LOCKED_SECONDS)
             except BaseException:
                 connection.close()
                 raise
@@ -311,10 +315,16 @@ class Database:
             reason = _REASONS.get(
                 code, f"SQLite answers {getattr(error, 'sqlite_errorname', error)}"
             )
-            return Unavailable(f"{self._path}: {error}", reason)
+            refused = NotWritten if code in _NOTHING_WRITTEN else Unavailable
+            return refused(f"{self._path}: {error}", reason)
         if isinstance(error, sqlite3.DataError):
             return Unstorable(f"{self._path}: {error}")
         return error
+
+
+def _be_patient(connection: sqlite3.Connection, seconds: float) -> None:
+    """Wait so long for a lock of others."""
+    connection.execute(f"PRAGMA busy_timeout = {seconds * 1000:.0f}")
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -334,11 +344,11 @@ def _lacks(connection: sqlite3.Connection) -> list[str]:
 def _empty_log(connection: sqlite3.Connection) -> bool:
     """Write the log back and truncate it; False if reads prevent it for CHECKPOINT_SECONDS."""
     try:
-        connection.execute(f"PRAGMA busy_timeout = {CHECKPOINT_SECONDS * 1000:.0f}")
+        _be_patient(connection, CHECKPOINT_SECONDS)
         try:
             busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         finally:
-            connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
+            _be_patient(connection, LOCKED_SECONDS)
     except sqlite3.Error:  # what was committed is safe: the next write says what is wrong
         return False
     return not busy
