@@ -100,6 +100,19 @@ def test_an_execution_of_a_step_that_was_not_reached_is_found() -> None:
     }
 
 
+def test_a_sibling_that_was_cancelled_while_it_backed_off_has_been_executed() -> None:
+    evidence = _evidence()
+    row = _row("sibling", "webhook", 1, 10, 465, output=None) | {"status": "cancelled"}
+    run = evidence.runs[RUN]
+    cancelled = {RUN: run | {"steps": [row, *run["steps"]]}}
+    once = Execution(f"{RUN}:sibling", START + 12, START + 15)
+    evidence = replace(evidence, runs=cancelled, executions=(*evidence.executions, once))
+    assert "every execution is of a step that its run reached" not in _violated(evidence)
+    again = [replace(once, began=START + at, ended=None) for at in (350, 360)]
+    repeated = replace(evidence, executions=(*evidence.executions, *again))
+    assert "a step runs again only if its host was lost" in _violated(repeated)
+
+
 def test_a_missing_run_is_found() -> None:
     evidence = _evidence()
     gone = replace(evidence, runs={}, listed=(), executions=(), messages=(), sightings=())

@@ -33,8 +33,11 @@ def observed(evidence: Evidence) -> Iterator[tuple[str, Row, list[Execution]]]:
     for run in evidence.runs.values():
         for row in run["steps"]:
             effect = f"{run['id']}:{row['key']}"
-            if row["kind"] in OBSERVED_KINDS and row["status"] not in ("pending", "cancelled"):
-                yield effect, row, executions.get(effect, [])
+            ran = executions.get(effect, [])
+            # What backs off when a sibling fails for good is cancelled, and has been executed.
+            tried = row["status"] != "pending" and (ran or row["status"] != "cancelled")
+            if row["kind"] in OBSERVED_KINDS and tried:
+                yield effect, row, ran
 
 
 def poisonous(evidence: Evidence) -> set[str]:
