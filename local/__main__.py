@@ -32,7 +32,9 @@ def main(arguments: list[str] | None = None) -> int:
         )
         for sentence in unknown():
             logging.getLogger(__name__).warning("%s", sentence)
-        up(settings, Signals(), _show)
+        signals = Signals()
+        up(settings, signals, _show)
+        signals.ignore()
     except (BadSetting, CannotStart) as error:
         print(f"stepwell: {error}", file=sys.stderr)
         return CANNOT_START

@@ -51,6 +51,11 @@ class Signals:
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, lambda number, _: self._received.put(number))
 
+    def ignore(self) -> None:
+        """Ignore what comes from now on. Python ends with the defaults, which would kill it."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+
     def wait(self) -> None:
         """Wait for the first."""
         self._received.get()

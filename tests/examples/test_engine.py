@@ -1,5 +1,6 @@
 """The engine as a process, and a client that outlives it."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,19 @@ def test_a_killed_engine_comes_back_at_the_same_address_for_the_same_client(
         access = engine.start()
         api = Api(access)
         api.call("PUT", "/queues/emails", {})
-        assert engine.kill() == -9
+        assert [engine.code, engine.kill(), engine.code] == [None, -9, -9]
         assert engine.start() == access
         assert [queue["name"] for queue in api.every("/queues")] == ["emails"]
     finally:
         assert engine.stop() == 0
+
+
+def test_an_engine_that_is_told_to_stop_twice_stops(tmp_path: Path) -> None:
+    engine = Engine(tmp_path)
+    assert engine.code == 0
+    engine.start()
+    engine.send(signal.SIGTERM)
+    assert engine.stop() == 0
 
 
 def test_an_engine_that_cannot_start_says_why(tmp_path: Path) -> None:

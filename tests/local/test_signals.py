@@ -3,12 +3,14 @@
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
 
 from local.host import Signals
+from tests.local.process import hosting
 
 HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -58,3 +60,11 @@ def test_a_signal_at_any_moment_of_a_wait_is_taken(signals: Signals) -> None:
         assert signals.again(60)
     finally:
         sys.settrace(None)
+
+
+def test_a_signal_that_comes_when_the_host_has_stopped_changes_nothing(tmp_path: Path) -> None:
+    """A second one, in the moments in which the interpreter clears away what there is."""
+    kill = "kill=os.kill, pid=os.getpid(), number=signal.SIGTERM: kill(pid, number)"
+    late = f'late = type("Late", (), {{"__del__": lambda self, {kill}}})()'
+    with hosting(tmp_path / "data", before=f"import os, signal; {late}") as host:
+        assert host.end() == 0

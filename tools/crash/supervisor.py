@@ -14,7 +14,7 @@ from stepwell_engine.adapters.process.system import SystemClock
 from tools.crash.evidence import How, Kill
 
 LOOK = 0.02  # seconds between two looks at the process
-# Also one that does not handle the signal yet, and holds nothing, or has let go of everything.
+# Also one that was started again just now: it does not handle the signal yet, and holds nothing.
 STOPPED = (0, -signal.SIGTERM)
 NO_ROOM = 1  # bytes that a file may have
 
