@@ -16,7 +16,8 @@ _HOSTS, _PAUSE, _LONGEST = 5, 10_000, 600_000
 class Blame:
     """The losses of a run. `lost` since it moved, the last at `lost_at`; `alone` of workers in the
     lane ALONE since an outcome was recorded; `deaths` of child processes, of each attempt in turn,
-    of which the `unwritten` are not in the store. `lanes` is where each lease was taken.
+    of which the `unwritten` are not in the store. `lanes` is where each lease was taken. `stranded`
+    are deaths that only a worker knows of whose lease was lost.
     """
 
     lost: int = 0
@@ -25,6 +26,7 @@ class Blame:
     deaths: Counter[StepKey] = field(default_factory=Counter)
     unwritten: Counter[StepKey] = field(default_factory=Counter)
     lanes: dict[str, Lane] = field(default_factory=dict)
+    stranded: dict[str, Counter[StepKey]] = field(default_factory=dict)
 
     def claim(self, token: str, lane: Lane) -> None:
         """A worker took the lease."""
@@ -35,8 +37,15 @@ class Blame:
         self.lost += 1
         self.lost_at = now
         self.alone += self.lanes[token] is Lane.ALONE
-        self.deaths -= self.unwritten  # nobody is left who knows of them
+        self.deaths -= self.unwritten  # unless that worker comes back
+        self.stranded[token] = self.unwritten.copy()
         self.unwritten.clear()
+
+    def bring_back(self, before: str) -> None:
+        """A worker whose lease `before` was lost has a new one."""
+        deaths = self.stranded.pop(before, Counter())
+        self.deaths += deaths
+        self.unwritten += deaths
 
     def move(self) -> None:
         """A step or a compensation is over."""
@@ -83,4 +92,5 @@ class Blame:
 
     def forget(self, key: StepKey) -> None:
         """An outcome of the attempt is recorded."""
-        del self.deaths[key], self.unwritten[key]
+        for deaths in (self.deaths, self.unwritten, *self.stranded.values()):
+            del deaths[key]

@@ -10,7 +10,7 @@ from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.run.attempt import Attempt
 from stepwell_engine.core.run.status import StepStatus
 from stepwell_engine.core.values import jsonvalue
-from stepwell_engine.errors import Problem, Unavailable
+from stepwell_engine.errors import NewerFormat, Problem, Unavailable
 from stepwell_engine.ports import Clock
 from stepwell_engine.service.runs.controls import Controls
 from stepwell_engine.service.runs.starts import Starts
@@ -186,7 +186,7 @@ class Callers:
         for _ in range(_TRIES):
             try:
                 started = host.starts.start(PROJECT, workflow, data, start.key)
-            except Problem as problem:
+            except (Problem, NewerFormat) as problem:
                 self._links.scheduler.note("start:", problem)
                 return
             except Unavailable:
@@ -205,7 +205,7 @@ class Callers:
         run_id, workflow = ledger.head.run_id, ledger.head.workflow
         try:
             host.controls.cancel(PROJECT, workflow, run_id, cascade)
-        except (Problem, Unavailable) as problem:
+        except (Problem, Unavailable, NewerFormat) as problem:
             self._links.scheduler.note("cancel:", problem)
         else:
             self._answers.cancelled(run_id, cascade)
@@ -227,7 +227,7 @@ class Callers:
         payload = jsonvalue.encode(f"{number:08}{noise(number, size - 10)}")
         try:
             sent = host.controls.signal(PROJECT, workflow, run_id, signal, payload, key)
-        except (Problem, Unavailable) as problem:
+        except (Problem, Unavailable, NewerFormat) as problem:
             self._links.scheduler.note("signal:", problem)
         else:
             self._answers.signalled(sent)

@@ -15,6 +15,7 @@ from stepwell_engine.ports import KEEP, Commit
 from tests.sim.compensation import check_compensation
 from tests.sim.endings import check_in_time, check_revived, check_timed_out
 from tests.sim.families import Families
+from tests.sim.formats import LeftAlone
 from tests.sim.gates import check_gate
 from tests.sim.hints import HintCounts
 from tests.sim.ledger import (
@@ -28,7 +29,7 @@ from tests.sim.ledger import (
     reported_in_flight,
 )
 from tests.sim.messages import accept, check_inbox, check_parked
-from tests.sim.outcomes import Look, check_finished, check_open
+from tests.sim.outcomes import Look, check_finished, check_open, check_siblings
 from tests.sim.scheduler import SKEW, Actor, Violation
 from tests.sim.sizes import check_size
 from tests.sim.standing import check_standing, check_wake_at
@@ -53,6 +54,7 @@ class Checks:
         self.hints = HintCounts(calm)
         self.last_fault = 0
         self.last_refusal = 0  # of a store that refuses everything for a while
+        self.left_alone = LeftAlone()
         self._slots = {slot.workflow: slot for slot in slots}
         self._clock = clock
         self._read = read
@@ -117,7 +119,9 @@ class Checks:
         ledger = self.ledgers.get(run_id)
         return _NOTHING if ledger is None else ledger.in_hand(token)
 
-    def committed(self, old: Head, new: Head, commit: Commit, hand: InHand) -> None:
+    def committed(
+        self, old: Head, new: Head, commit: Commit, hand: InHand, lets_go: bool = False
+    ) -> None:
         """The lease's holder wrote, with `hand` in hand when it began to."""
         ledger = self.ledgers[new.run_id]
         self._held(old, commit.lease_token)
@@ -130,9 +134,10 @@ class Checks:
             raise Violation(
                 4, f"{commit.lease_token} lets go while {hand.in_flight[0]} is in flight"
             )
-        before = ledger.journal
+        before, ledger.undecided = ledger.journal, lets_go
         self._journal(ledger, old, new, commit.blobs, hand)
-        check_size(ledger.codec, ledger.journal, new.journal)
+        if not ledger.undecided:  # else whoever decides what follows moves finished steps away
+            check_size(ledger.codec, ledger.journal, new.journal)
         if ledger.journal.place != before.place:
             ledger.blame.move()
         if any(one.recorded for one in hand.known):
@@ -223,7 +228,8 @@ class Checks:
     def prompt(self, since: int, what: str) -> None:
         """In a calm world nothing waits for long that could happen since a time."""
         late = self._clock() - since
-        if self._calm and late > PROMPT and since > self.last_refusal + AFTER_A_REFUSAL:
+        hindered = max(self.last_refusal, self.left_alone.last)
+        if self._calm and late > PROMPT and since > hindered + AFTER_A_REFUSAL:
             raise Violation(3, f"{what} comes {late} ms late")
 
     def _refer(self, ledger: Ledger, name: str) -> None:
@@ -237,7 +243,8 @@ class Checks:
         if any(not one.over for one in ledger.unrecorded):
             raise Violation(4, f"the lease of {token} was taken in the middle of its attempt")
         ended = ledger.head.lease_expires_at
-        if self._calm and not ended - RETURN < self.last_refusal:
+        closed = ledger.cancelled_at is not None and token in self.left_alone.tokens
+        if self._calm and not (closed or ended - RETURN < self.last_refusal):
             raise Violation(4, f"the lease of {token} was lost in a calm world")
         ledger.lost.add(token)
         ledger.stranded += [one for one in ledger.unrecorded if one.token == token]
@@ -264,7 +271,7 @@ class Checks:
         if left := [one for one in known if not one.recorded]:
             raise Violation(5, f"a write leaves out what was done: {left}")
         ledger.unrecorded = [one for one in ledger.unrecorded if not one.recorded]
-        self._siblings(fresh, hand, ledger)
+        check_siblings(fresh, hand, ledger)
         passed = self._moved(ledger, journal, fresh, old, new)
         check_inbox(ledger, journal, old, new, passed, self.prompt)
         for one in ledger.journal.open:
@@ -279,14 +286,6 @@ class Checks:
     def _attempts(self, before: Journal, after: Journal, expected: int) -> None:
         if after.attempts - before.attempts != expected:
             raise Violation(5, f"{after.attempts} attempts after {before.attempts} + {expected}")
-
-    def _siblings(self, fresh: Iterable[Record], hand: InHand, ledger: Ledger) -> None:
-        """A child that failed for good is recorded when no sibling is in flight. Property 9."""
-        for record in fresh:
-            at = ledger.step
-            crowd = ledger.compensates(record.key) or at is None or at.kind is Kind.JOIN
-            if record.status is StepStatus.FAILED and crowd and hand.in_flight:
-                raise Violation(9, f"{record} while {hand.in_flight[0]} is in flight")
 
     def _moved(
         self, ledger: Ledger, journal: Journal, fresh: Iterable[Record], old: Head, new: Head

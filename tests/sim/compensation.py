@@ -33,23 +33,20 @@ def check_compensation(ledger: Ledger, before: Journal, new: Head) -> None:
 
 def _check_cursor(ledger: Ledger, last: int, new: Head) -> None:
     journal = ledger.journal
-    begun = journal.compensating is not None
-    if begun and journal.compensating != last:
-        raise Violation(9, f"compensating {journal.compensating}, but {last} is the next")
-    if (
-        begun
-        and last >= 0
-        and journal.children_compensated != _bits(ledger, ledger.definition.steps[last])
-    ):
-        raise Violation(
-            9, f"the journal says {journal.children_compensated:b} of step {last} are compensated"
-        )
+    reached = journal.compensating
+    begun = reached is not None
+    if reached is not None and not (ledger.undecided and reached > last):
+        if reached != last:
+            raise Violation(9, f"compensating {reached}, but {last} is the next")
+        bits = journal.children_compensated
+        if last >= 0 and bits != _bits(ledger, ledger.definition.steps[last]):
+            raise Violation(9, f"the journal says {bits:b} of step {last} are compensated")
     compensations = [one for one in ledger.records.values() if ledger.compensates(one.key)]
     if not begun and compensations:
         raise Violation(9, "compensated before that began")
     failed = [one for one in compensations if one.status is StepStatus.FAILED]
     stuck = journal.failure is not None and journal.failure.stuck
-    if stuck != bool(failed):
+    if stuck != bool(failed) and not ledger.undecided:
         raise Violation(9, f"stuck: {stuck}, but these failed: {failed}")
     if new.status is Status.FAILED and last >= 0 and not stuck:
         raise Violation(9, f"over, but {ledger.definition.steps[last].key} is not compensated")

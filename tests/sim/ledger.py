@@ -65,6 +65,7 @@ class Ledger:
     was notified of an end; `ends` how and when it has ended, once for each generation; `canceller`
     the run whose worker cancelled this one; `named` every child that a step was ever about to
     start. `pages` are those that hold records, whichever refers to them.
+    `undecided`: a worker has let go, what follows from the outcomes is for the next one to decide.
     """
 
     definition: Definition
@@ -101,6 +102,7 @@ class Ledger:
     canceller: str | None = None
     cascaded_at: int | None = None
     named: set[str] = field(default_factory=set)
+    undecided: bool = False
 
     @property
     def step(self) -> Step | None:
@@ -174,6 +176,7 @@ class Ledger:
 
     def bring_back(self, before: str, token: str) -> None:
         """A worker whose lease `before` was taken has a new one, and what it has begun."""
+        self.blame.bring_back(before)
         for one in [one for one in self.stranded if one.token == before]:
             self.stranded.remove(one)
             opened = self.journal.opened(one.key)

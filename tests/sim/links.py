@@ -3,20 +3,21 @@ no answer, and at which others may run.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.delivery import KeyEntry
-from stepwell_engine.adapters.memory.runs import MemoryRuns
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage, Slot
-from stepwell_engine.errors import Unavailable
+from stepwell_engine.errors import NewerFormat, Unavailable
 from stepwell_engine.ports import Delivered, Refused
 from tests.sim.checks import Checks
 from tests.sim.coverage import ANY, Coverage, When
 from tests.sim.endings import Endings
 from tests.sim.faults import Fate, Faults
+from tests.sim.formats import VersionedRuns
 from tests.sim.outages import Outages
 from tests.sim.scheduler import Scheduler
 
@@ -28,7 +29,7 @@ LONGEST_PAUSE = 950
 _LATENCY = 12  # of a call and of its answer, each, at most, in ms
 
 
-class Store(MemoryRuns):
+class Store(VersionedRuns):
     """The memory adapter, with what a simulator must be able to do beside the port."""
 
     def put_blob(self, run_id: str, blob: Blob) -> None:
@@ -139,7 +140,7 @@ class Links:
                 scheduler.current.refused = scheduler.now
             raise Unavailable("the store refuses", "an outage")
         if fate is None:
-            result = apply()
+            result = self._apply(run_id, apply)
             scheduler.pause(self.latency())
             return result
         scheduler.note(name, run_id, fate.value)
@@ -152,7 +153,7 @@ class Links:
             scheduler.at(scheduler.now + self.faults.lateness(), lambda: self._haunt(name, apply))
         if fate is Fate.GHOST or fate is Fate.LOST_CALL:
             raise Unavailable(name)
-        result = apply()
+        result = self._apply(run_id, apply)
         scheduler.pause(self.latency())
         if fate is Fate.CRASH_AFTER:
             self.crash(kind, name, "after")
@@ -162,7 +163,16 @@ class Links:
             raise Unavailable(name)
         return result
 
+    def _apply(self, run_id: str | None, apply: Callable[[], T]) -> T:
+        try:
+            return apply()
+        except NewerFormat:
+            self.scheduler.note("is older than", run_id)
+            self.checks.left_alone.met(run_id, self.scheduler.current, self.scheduler.now)
+            raise
+
     def _haunt(self, name: str, apply: Callable[[], object]) -> None:
         self.scheduler.note("a late", name)
         self.fault()
-        apply()
+        with suppress(NewerFormat):
+            apply()

@@ -1,6 +1,6 @@
 """A journal says what happened: which steps a write finished, and which it left open."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.keys import StepKey
 from stepwell_engine.core.run.records import Joined, Record
 from stepwell_engine.core.run.status import StepStatus
-from tests.sim.ledger import Execution, Ledger, content, joined
+from tests.sim.ledger import Execution, InHand, Ledger, content, joined
 from tests.sim.scheduler import SKEW, Violation
 
 
@@ -222,6 +222,15 @@ def _check_cancelled(look: Look, step: Step, record: Record) -> None:
     if tried.attempt != record.attempt or not backs_off or late:
         raise Violation(10, f"{record} was recorded for {outcome}")
     tried.recorded = True
+
+
+def check_siblings(fresh: Iterable[Record], hand: InHand, ledger: Ledger) -> None:
+    """A child that failed for good is recorded when no sibling is in flight. Property 9."""
+    for record in fresh:
+        at = ledger.step
+        crowd = ledger.compensates(record.key) or at is None or at.kind is Kind.JOIN
+        if record.status is StepStatus.FAILED and crowd and hand.in_flight:
+            raise Violation(9, f"{record} while {hand.in_flight[0]} is in flight")
 
 
 def _reports(record: Record, failed: Failed) -> bool:

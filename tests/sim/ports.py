@@ -4,9 +4,11 @@ Every call is a point at which others may run, and at which the caller may crash
 left without an answer. Blobs are put one by one before their head.
 """
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Self
 
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.lane import Lane
@@ -16,7 +18,7 @@ from stepwell_engine.limits import MAX_HINT_DELAY
 from stepwell_engine.ports import Commit, Done, Due, Revival, Written
 from tests.sim.inbox_ports import SimInboxes
 from tests.sim.ledger import InHand
-from tests.sim.links import Links
+from tests.sim.links import Links, Store
 from tests.sim.scheduler import Actor, Violation
 
 _PAGE = 2  # entries of due(): small, so that there are several pages
@@ -30,6 +32,12 @@ class SimRuns(SimInboxes):
         self._stale: list[Due] = []
         self._holders: dict[str, Actor] = {}
         self._tried: set[tuple[str, str]] = set()  # blobs
+
+    def of(self, store: Store) -> Self:
+        """The same runs as the hosts of one version see them."""
+        other = copy.copy(self)
+        other._store = store
+        return other
 
     def create(self, head: Head, blobs: Sequence[Blob] = ()) -> Written:
         """Blobs, then the head with its key."""
@@ -120,8 +128,11 @@ class SimRuns(SimInboxes):
             old = self._store.peek(commit.run_id)
             done = self._store.let_go(bare)
             new = self._store.peek(commit.run_id)
+            now = self._links.scheduler.now
+            if self._checks.left_alone.lets_go(commit.run_id, commit.lease_token, now) and done:
+                self._checks.hints.wrote(commit.run_id)
             if done and old is not None and new is not None:
-                self._checks.committed(old, new, commit, hand)
+                self._checks.committed(old, new, commit, hand, lets_go=True)
                 self._links.reacts("commit", commit.run_id)
             self._links.scheduler.note("let go", done)
             return done

@@ -28,10 +28,11 @@ def check_pace(checks: Checks, now: int, period: int) -> None:
         since = head.lease_expires_at + CLOCK_MARGIN if held else ledger.ready_since
         if not held and head.live:
             checks.prompt(since, f"a claim of {run_id}")
-        since = max(since, ledger.moved_at, checks.last_fault)
+        left = checks.left_alone.since(run_id)
+        since = max(since, ledger.moved_at, checks.last_fault, left)
         if (head.live or held) and now - since > _longest(head, since) + period + _SLACK:
             raise Violation(3, f"{run_id} has not moved for {now - since} ms")
-        since = max(ledger.ended_at, checks.last_fault)
+        since = max(ledger.ended_at, checks.last_fault, left)
         if head.notify_pending and now - since > _longest(head, since) + period + _SLACK:
             raise Violation(3, f"{run_id} has not notified its parent for {now - since} ms")
 

@@ -79,6 +79,7 @@ class Actor:
         "host",
         "isolated",
         "lane",
+        "met_newer",
         "name",
         "process",
         "refused",
@@ -100,6 +101,7 @@ class Actor:
         self.isolated = False  # runs an attempt in a child process
         self.refused = 0  # when its latest call of the store was refused
         self.forked = False  # a task of a group
+        self.met_newer = False  # met a run of a format that its host cannot read
         self.turn = 0  # the number of the plan that wakes it; others are out of date
         self.process = process
         process.members.append(self)

@@ -26,9 +26,9 @@ def check_standing(ledger: Ledger, new: Head) -> None:
         if failure is None or (failure.step is None) != ledger.broken:
             raise Violation(2, f"failed for no reason: {failure}")
     elif new.live:
-        if step is None:
+        if step is None and not ledger.undecided:  # else the next worker ends it
             raise Violation(2, f"over, but {new.status}")
-        if new.lease_token is None:
+        if step is not None and new.lease_token is None:
             kinds = (Status.PENDING,) if failure is not None else _PARKED.get(step.kind)
             begun = journal.opened(step.key) is not None
             if begun and new.status not in (kinds or (Status.PENDING,)):

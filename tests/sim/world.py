@@ -1,6 +1,6 @@
 """One simulated world per seed: hosts run the real service, and faults happen around them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 from stepwell_engine import limits
 from stepwell_engine.adapters.process.line import Line
+from stepwell_engine.core.run.attempt import Attempt
 from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.values.subject import Subject
 from stepwell_engine.errors import Unavailable
@@ -20,7 +21,7 @@ from stepwell_engine.service.runs.children import Children
 from stepwell_engine.service.runs.controls import Controls
 from stepwell_engine.service.runs.starts import Starts
 from stepwell_engine.service.worker import advance as advances
-from stepwell_engine.service.worker import tools
+from stepwell_engine.service.worker import process, tools
 from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.leased_run import LeasedRun
 from stepwell_engine.service.worker.process import WorkerProcess
@@ -28,10 +29,12 @@ from stepwell_engine.service.worker.sweep import Sweep
 from tests.sim.answers import Answers
 from tests.sim.callers import Body, Callers
 from tests.sim.checks import Checks
+from tests.sim.clocks import HostClock, TrueClock
 from tests.sim.coverage import Coverage
 from tests.sim.definitions import ACTIONS
 from tests.sim.endings import Endings
 from tests.sim.faults import Faults, draw_profile
+from tests.sim.formats import check_let_go, draw_formats
 from tests.sim.gates import Gates
 from tests.sim.history import check_histories, draw_program
 from tests.sim.inbox_sizes import draw_sizes
@@ -74,47 +77,6 @@ class Engine:
 REAL = Engine()
 
 
-class HostClock:
-    """The clock of one host: off by at most SKEW, and it may jump within that."""
-
-    def __init__(self, links: Links) -> None:
-        self._links = links
-        self._skew = 0
-        self.jump()
-
-    def now(self) -> int:
-        """Cheap, and no point at which anything can happen.
-
-        Between a look at the clock and the attempt that follows from it there is what the step
-        runner adds (see lookups).
-        """
-        return self._links.scheduler.now + self._skew
-
-    def sleep(self, ms: int) -> None:
-        """Pause the calling actor."""
-        self._links.call("sleep", None, lambda: None)
-        self._links.scheduler.pause(ms)
-
-    def jump(self) -> None:
-        """Set the clock to another skew."""
-        self._skew = int((2 * self._links.scheduler.random.random() - 1) * SKEW)
-
-
-class TrueClock:
-    """The clock without a skew."""
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-
-    def now(self) -> int:
-        """The simulated time."""
-        return self._scheduler.now
-
-    def sleep(self, ms: int) -> None:
-        """Pause the calling actor."""
-        self._scheduler.pause(ms)
-
-
 class CountedIds:
     """Ids in order."""
 
@@ -132,7 +94,7 @@ class CountedIds:
         return f"lease{self._last:07}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Host:
     """A machine with a clock of its own."""
 
@@ -160,9 +122,12 @@ class World:
         self._budget = _BUDGETS[int(random.random() * len(_BUDGETS))]
         self._hard = self._budget >= MAX_ACTION_TIMEOUT and random.random() < 0.5
         self._tick_budget = None if random.random() < 0.5 else 0
+        self._formats = draw_formats(seed, _HOSTS)
         store = engine.store()
         store.older = self._sizes.is_older
-        self.checks = Checks(self._slots, self._true_now, store.peek_blob, profile.calm)
+        versions = self._formats.versions(store)
+        self.checks = Checks(self._slots, self._true_now, versions[0].peek_blob, profile.calm)
+        self.checks.left_alone.mixed = len(versions) > 1
         outages = draw_outages(Random(f"refusals {seed}"), profile.ends, profile.calm)
         self._endings, self._gates = Endings(seed), Gates(seed, self._faults)
         self._links = Links(
@@ -170,7 +135,7 @@ class World:
             self._faults,
             self.checks,
             coverage,
-            store,
+            versions[0],
             self._react,
             outages,
             self._endings,
@@ -182,12 +147,13 @@ class World:
         self._aws = Random(f"lanes {seed}").random() < 0.5  # suspects have a lane of their own
         self._own = Random(f"catalog {seed}")
         self._silence = self._own.choice((0.0, 0.0, 0.5))  # how often the catalog does not answer
-        self._hosts = self._build(engine)
+        # The hosts of the newest version, and of an older one.
+        self._versions = self._build(engine, versions)
         self._visits = 0
         self._last_tick: int | None = None
 
-    def _build(self, engine: Engine) -> list[Host]:
-        runs = self._runs = engine.runs(self._links)
+    def _build(self, engine: Engine, versions: Sequence[Store]) -> list[list[Host]]:
+        seen = self._runs = engine.runs(self._links)
         catalog = Catalog(
             self._slots,
             lambda: self.scheduler.now - EPOCH,
@@ -197,22 +163,24 @@ class World:
         dispatcher = self._dispatcher = SimDispatcher(self._links, self._hint_arrives)
         lookups, serials = Lookups(self._seed, self._faults), count(1)
         task_groups, ids = SimTaskGroups(self._links), CountedIds()
-        hosts, line = [], Line()
-        for _ in range(_HOSTS):
+        line = Line()
+
+        def host(runs: SimRuns) -> Host:
             clock = HostClock(self._links)
-            started = self._callers.attempt_started
-            runner = engine.runner(self._links, self._slots, started, lookups, clock, serials)
+            begun = self._attempt_begun
+            runner = engine.runner(self._links, self._slots, begun, lookups, clock, serials)
             runners: dict[str, StepRunner] = dict.fromkeys(ACTIONS, runner)
             isolation = SimIsolation(self._links, runner, line)
-            process = WorkerProcess(isolation=None if self._aws else isolation)
+            workers = WorkerProcess(isolation=None if self._aws else isolation)
             advance = engine.advance(
-                runs, catalog, runners, task_groups, dispatcher, clock, ids, process
+                runs, catalog, runners, task_groups, dispatcher, clock, ids, workers
             )
             starts = engine.starts(runs, catalog, dispatcher, clock, ids)
             sweep = Sweep(runs, dispatcher, clock, self._period + _LATEST_TICK)
             control = Controls(runs, catalog, dispatcher, clock, ids)
-            hosts.append(Host(clock, advance, starts, control, sweep, process))
-        return hosts
+            return Host(clock, advance, starts, control, sweep, workers)
+
+        return [[host(seen.of(version)) for _ in range(_HOSTS)] for version in versions]
 
     def run(self) -> None:
         """Run until everything is over. Violation."""
@@ -223,7 +191,7 @@ class World:
             stack.enter_context(self._sizes.in_force())
             for name, value in self._limits.items():
                 stack.enter_context(patch.object(limits, name, value))
-            for log in (advances.log, controls.log, tools.log):
+            for log in (advances.log, controls.log, process.log, tools.log):
                 stack.enter_context(patch.object(log, "disabled", True))
             self.scheduler.run(_MOST_EVENTS)
             for ledger in self.checks.ledgers.values():
@@ -264,8 +232,10 @@ class World:
         cursor = began = None
         since = self._last_tick
         for _ in range(_MOST_TURNS):
-            sweep = self._any_host().sweep
-            swept = sweep.tick(cursor, self._tick_budget, since=since, began=began)
+            host = self._any_host()
+            if host in self._versions[-1]:
+                self.checks.left_alone.passed_over(self.checks.ledgers.values(), self._true_now())
+            swept = host.sweep.tick(cursor, self._tick_budget, since=since, began=began)
             cursor, began = swept.cursor, swept.began
             if cursor is None:
                 self._last_tick = began
@@ -300,6 +270,8 @@ class World:
                     lane=lane,
                     gate_expires_at=actor.gate_expires_at,
                 )
+                if not self._hard:  # else it may have no time left for that
+                    check_let_go(actor, self._links.store.peek(run_id))
             finally:
                 actor.host = actor.gate_expires_at = None
 
@@ -337,12 +309,14 @@ class World:
 
     def _any_host(self) -> Host:
         random = self.scheduler.random
-        host = self._hosts[int(random.random() * _HOSTS)]
+        number = int(random.random() * _HOSTS)
+        host = self._versions[self._formats.is_older(number, self.scheduler.now)][number]
         if self._faults.happens(self._faults.profile.clock_jump):
             host.clock.jump()
         return host
 
     def _react(self, what: str, run_id: str) -> None:
+        self._plan_newer(what, run_id)
         self._callers.react(what, run_id)
         ledger = self.checks.ledgers[run_id]
         pause = self._endings.pause(ledger) if what in ("commit", "time_out") else None
@@ -356,6 +330,20 @@ class World:
             return run_id in ledgers and ledgers[run_id].head.live
 
         self._endings.revive(ledger, self._runs, self._dispatcher, clock, is_live)
+
+    def _attempt_begun(self, attempt: Attempt, lasts: int) -> None:
+        self._plan_newer("attempt", attempt.run_id)
+        self._callers.attempt_started(attempt, lasts)
+
+    def _plan_newer(self, what: str, run_id: str) -> None:
+        pause = self._formats.disturbs(what)
+        if pause is not None:
+            self.scheduler.at(self.scheduler.now + pause, partial(self._write_newer, run_id))
+
+    def _write_newer(self, run_id: str) -> None:
+        if self._formats.any_newer(_HOSTS, self.scheduler.now):
+            self.scheduler.note("a newer version writes to", run_id)
+            self.checks.ledgers[run_id].head = self._links.store.write_something_new(run_id)
 
     def _true_now(self) -> int:
         return self.scheduler.now

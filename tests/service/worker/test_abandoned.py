@@ -15,7 +15,7 @@ from stepwell_engine.core.run.lane import Lane
 from stepwell_engine.core.run.status import Status
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.ports import Commit, Written
-from tests.service.fanouts import fan
+from tests.service.fanouts import drive, fan
 from tests.service.world import World, void
 
 STEPS = (Step(0, "a", Kind.FUNCTION, "f"), Step(1, "b", Kind.FUNCTION, "f"))
@@ -293,3 +293,27 @@ def test_a_run_that_a_newer_version_writes_to_is_let_go_with_what_is_in_hand(fai
     world.turn(run_id)
     again = ["s1"] if fails else []
     assert [one.step for one in world.attempts][:4] == ["s1", "s2", *again, "s2"]
+
+
+def test_a_failed_child_in_hand_is_seen_by_the_successor_although_the_journal_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What follows from it is decided by that one: so it must not be on a page."""
+    monkeypatch.setattr(limits, "PAGE_ABOVE", 0)
+    world = World(*fan(2))
+    run_id = world.start()
+    write = world.runs.commit
+    world.outcomes = [Failed("no", retryable=False), Failed("busy")]
+
+    def refused(commit: Commit) -> Written:
+        if len(world.attempts) < 2:
+            return write(commit)
+        world.runs.commit = write  # type: ignore[method-assign]
+        assert world.advance.abandon([], WITHIN) == 0
+        raise Unavailable("a moment")
+
+    world.runs.commit = refused  # type: ignore[method-assign]
+    released(world.turn(run_id), world)
+    successor(world)
+    assert drive(world, run_id) is Status.FAILED
+    assert [one.step for one in world.attempts] == ["s1", "s2"]

@@ -14,7 +14,7 @@ from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.errors import NewerFormat, Unavailable
 from stepwell_engine.ports import Commit, Written
 from stepwell_engine.service.worker.process import WorkerProcess
-from tests.service.fanouts import Script, fan, statuses
+from tests.service.fanouts import Script, drive, fan, statuses
 from tests.service.world import START, World, void
 
 NEWER = limits.RUN_FORMAT + 1
@@ -109,6 +109,22 @@ def test_attempts_in_flight_are_waited_for() -> None:
     ]
 
 
+def test_a_failed_child_is_seen_by_who_goes_on_although_the_journal_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What follows from it is decided by that worker: so it must not be on a page."""
+    monkeypatch.setattr(limits, "PAGE_ABOVE", 0)
+    world = World(*fan(2))
+    script = Script(world)
+    script.outcomes = {"s1": [Failed("no", retryable=False)], "s2": [Failed("busy")]}
+    run_id = world.start()
+    world.during = lambda attempt: outgrow(world, run_id) if attempt.step == "s2" else None
+    void(visit(world, run_id))
+    upgrade(world)
+    assert drive(world, run_id) is Status.FAILED
+    assert script.seen == ["s1", "s2"]
+
+
 def test_a_lease_that_cannot_be_extended_is_let_go() -> None:
     world = actions(2, timeout=90_000)
     run_id = world.start()
@@ -136,6 +152,25 @@ def test_a_run_that_was_cancelled_meanwhile_keeps_its_lease_for_who_closes_it() 
     head = world.turn(run_id)
     assert (head.lease_token, head.wake_at) == (None, None)
     assert len(world.attempts) == 1
+
+
+def test_what_a_cancelled_run_was_at_is_recorded_once_although_the_journal_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "PAGE_ABOVE", 0)
+    world = actions(1)
+    run_id = world.start()
+
+    def raised(_: Attempt) -> None:
+        void(world.controls.cancel("demo", "orders", run_id))
+        outgrow(world, run_id)
+
+    world.during = raised
+    head = visit(world, run_id)
+    upgrade(world)
+    world.clock.at = head.lease_expires_at + limits.CLOCK_MARGIN + 1
+    assert world.turn(run_id).lease_token is None
+    assert statuses(world, run_id) == {"s0": StepStatus.SUCCEEDED}
 
 
 def test_a_write_of_its_own_that_was_not_answered_is_built_on() -> None:

@@ -82,13 +82,14 @@ class JournalCodec:
     base: int
     keys: StepKeys
 
-    def pack(self, journal: Journal, token: str, write: int) -> Packed:
+    def pack(self, journal: Journal, token: str, write: int, *, decided: bool = True) -> Packed:
         """Encode a journal, moving large outputs and a full journal's finished steps to blobs.
 
         If what backs off has long errors they are cut, and histories with them: all of a head has
         to fit into one item.
         `token` and `write` (how often the head was written before) make the names of the blobs
-        this very write's own.
+        this very write's own. `decided`: what follows from the finished steps is in the journal.
+        Else they stay, for whoever decides does not read pages.
         """
         blobs: list[Blob] = []
         records = []
@@ -109,7 +110,7 @@ class JournalCodec:
             full = len(self.encode(replace(journal, taken=NOTHING_TAKEN))) > limits.PAGE_ABOVE
         else:
             full = len(data) > limits.PAGE_ABOVE
-        if full and journal.records:
+        if full and journal.records and decided:
             page = PageRef(token, write, len(journal.records))
             blobs.append(Blob(page.blob, _squeeze(self._rows(journal.records))))
             pages, index = index_pages((*journal.pages, page), token, write)

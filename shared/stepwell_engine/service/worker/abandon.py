@@ -103,7 +103,8 @@ class Abandoned:
         if not recorded:
             return release_of(head, now)
         decision = Decision(journal, StartAttempts(()))  # the next worker decides
-        packed = self.codec.pack(journal, f"{head.lease_token}{_NAMES}", head.writes)
+        names = f"{head.lease_token}{_NAMES}"
+        packed = self.codec.pack(journal, names, head.writes, decided=False)
         return commit_of(head, packed, decision, stored, now, release=True, recorded=True)
 
     def _recorded(

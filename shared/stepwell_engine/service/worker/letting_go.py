@@ -80,7 +80,8 @@ class LettingGo:
                 journal = self.program.settle_cancelled(journal, one, now)
         # Each try has names of its own for its blobs: an earlier one may have succeeded.
         codec = codec_of(head, self.program.keys)
-        packed = codec.pack(journal, f"{token}{self.names}{number}", head.writes)
+        names = f"{token}{self.names}{number}"
+        packed = codec.pack(journal, names, head.writes, decided=False)
         changed, release = journal is not stored, expect == "live"
         moved = journal.place != stored.place
         later: EpochMs = now if ready else now + limits.LEASE
