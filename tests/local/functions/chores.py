@@ -14,6 +14,13 @@ def note(event: dict[str, Any]) -> dict[str, Any]:
     return {"noted": event["step"]}
 
 
+def note_slowly(event: dict[str, Any]) -> dict[str, Any]:
+    """Append the step's key, and take a while."""
+    noted = note(event)
+    time.sleep(0.4)
+    return noted
+
+
 def note_and_wait(event: dict[str, Any]) -> dict[str, Any]:
     """Append the step's key, then wait until the file `gate` exists."""
     noted = note(event)
