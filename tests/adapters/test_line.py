@@ -44,3 +44,13 @@ def test_one_that_leaves_the_line_when_it_is_anothers_turn_calls_nobody() -> Non
     assert line.leave() == B
     assert line.forget(C) is None
     assert line.enter(B)
+
+
+def test_a_turn_is_somebodys_only_while_the_place_is_free() -> None:
+    line = queue()
+    assert line.turn() is None
+    line.leave()
+    assert line.turn() == B
+    line.forget(B)
+    line.forget(C)
+    assert line.turn() is None

@@ -120,6 +120,9 @@ class InlineIsolation:
         self.taken = False
         return self.line.leave()
 
+    def turn(self) -> Subject | None:
+        return self.line.turn()
+
     def forget(self, run: Subject) -> Subject | None:
         return self.line.forget(run)
 

@@ -151,6 +151,11 @@ class Callers:
         now = self._links.scheduler.now
         return max(now, (at or now) + int(2_200 * self._random()) - 1_000)
 
+    def signal_at(self, ledger: Ledger, when: int) -> None:
+        """A caller sends a signal then."""
+        signal = SIGNALS[int(self._random() * len(SIGNALS))]
+        self._spawn("signal", partial(self._signal, ledger, signal), when)
+
     def _signal_soon(self, ledger: Ledger, signal: str, most: int = _SOON) -> None:
         when = self._links.scheduler.now + int(most * self._random())
         self._spawn("signal", partial(self._signal, ledger, signal), when)

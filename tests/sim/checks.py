@@ -190,6 +190,10 @@ class Checks:
         self.families.ended(new)
         self._rests(ledger, new)
 
+    def is_live(self, run_id: str) -> bool:
+        """Whether there is such a run, and it may still move."""
+        return run_id in self.ledgers and self.ledgers[run_id].head.live
+
     def revived(self, old: Head, new: Head) -> None:
         """Somebody lets a run that has ended go on."""
         ledger = self.ledgers[new.run_id]

@@ -1,4 +1,4 @@
-"""Clocks: those of hosts, which are off and may jump, and the true one."""
+"""Clocks: those of hosts, which are off and may jump, and the true one; and ids in order."""
 
 from tests.sim.links import Links
 from tests.sim.scheduler import SKEW, Scheduler
@@ -43,3 +43,20 @@ class TrueClock:
     def sleep(self, ms: int) -> None:
         """Pause the calling actor."""
         self._scheduler.pause(ms)
+
+
+class CountedIds:
+    """Ids in order."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def run_id(self) -> str:
+        """As long as a real one."""
+        self._last += 1
+        return f"run-{self._last:032}"
+
+    def token(self) -> str:
+        """As long as a real one."""
+        self._last += 1
+        return f"lease{self._last:07}"

@@ -12,12 +12,12 @@ from stepwell_engine.core.declared.definition import Kind
 from stepwell_engine.core.run.head import Head, wake_time
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.status import REVIVABLE, Status, StepStatus
-from stepwell_engine.core.values.subject import about_run
-from stepwell_engine.ports import Clock, Dispatcher, Revival, Runs
+from stepwell_engine.ports import Revival
+from tests.sim.faults import Faults
 from tests.sim.ledger import Ledger
 from tests.sim.scheduler import SKEW, Violation
 
-_SHARE = 0.25
+_SHARE, _OVERTAKES = 0.25, 1.0
 _DEADLINES = (
     5_000,
     30_000,
@@ -25,18 +25,20 @@ _DEADLINES = (
     900_000,
     7_200_000,
 )  # about so many ms after the start
-_REVIVED = 0.7
+_REVIVED = 0.8
 _MOST_GENERATIONS = 2
-_SOON, _LATER = 3_000, 200_000
+_OVERTAKEN, _SOON, _LATER = 40, 3_000, 200_000
 _FINAL = ("depth_exceeded", "unknown_resource")
 
 
 class Endings:
     """What a seed draws for its runs."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, faults: Faults) -> None:
+        self._faults = faults
         self._random = Random(f"endings {seed}")
         self._on = self._random.random() < _SHARE
+        self._overtakes = self._random.random() < _OVERTAKES
         self._deadlines: dict[str, int | None] = {}
 
     def with_deadline(self, head: Head) -> Head:
@@ -55,38 +57,50 @@ class Endings:
     def _lasts(self) -> int:
         return int(self._random.choice(_DEADLINES) * (0.5 + self._random.random()))
 
-    def pause(self, ledger: Ledger) -> int | None:
+    def signals(self, what: str, head: Head, now: int) -> list[int]:
+        """When signals come that its end, or its revival, may overtake."""
+        if self._on and what == "create" and head.deadline is not None:
+            return [max(now, head.deadline - self._within(_OVERTAKEN)) for _ in range(3)]
+        if self._on and what == "revive":
+            return [now + self._within(most) for most in (_OVERTAKEN, _OVERTAKEN, _SOON)]
+        return []
+
+    def pause(self, what: str, head: Head) -> int | None:
         """After how many ms somebody revives a run that has just ended; None: nobody does."""
-        head = ledger.head
-        if not self._on or head.status not in REVIVABLE or head.generation >= _MOST_GENERATIONS:
+        if not self._on or what not in ("commit", "time_out", "close"):
+            return None
+        if head.status not in REVIVABLE or head.generation >= _MOST_GENERATIONS:
             return None
         if self._random.random() >= _REVIVED:
             return None
-        return int(self._random.random() * self._random.choice((_SOON, _LATER)))
+        return self._within(_SOON if what == "close" else self._random.choice((_SOON, _LATER)))
 
-    def revive(
-        self,
-        ledger: Ledger,
-        runs: Runs,
-        dispatcher: Dispatcher,
-        clock: Clock,
-        is_live: Callable[[str], bool],
-    ) -> None:
-        """Retry a run that has ended, unless it cannot go on from where it ended."""
-        head = runs.get(ledger.head.run_id)
-        if head is None or head.status not in REVIVABLE:
-            return
+    def is_hinted(self, what: str) -> bool:
+        """Whether who revives it comes to hint it: mostly not if a worker may come back."""
+        if not self._faults.active or self._faults.profile.calm:
+            return True
+        return self._random.random() < (0.3 if what == "close" else 0.7)
+
+    def _within(self, most: int) -> int:
+        return int(self._random.random() * most)
+
+    def overtakes(self, ledger: Ledger, token: str) -> bool:
+        """Whether a revival comes right before the write of a worker that has lost its lease."""
+        head = ledger.head
+        ended = head.status in REVIVABLE and head.lease_token is None
+        stale = self._overtakes and ended and token in ledger.lost
+        return stale and head.generation < _MOST_GENERATIONS
+
+    def revival(
+        self, ledger: Ledger, head: Head, now: int, is_live: Callable[[str], bool]
+    ) -> Revival | None:
+        """What retries a run that has ended, if it can go on from where it ended."""
         journal = revived(ledger, ledger.codec.decode(head.journal), is_live)
-        if journal is None:
-            return
-        now = clock.now()
+        if head.status not in REVIVABLE or journal is None:
+            return None
         deadline = now + self._lasts() if self._random.random() < 0.5 else None
         data = ledger.codec.encode(journal)
-        written = runs.revive(
-            Revival(head.run_id, head.generation, head.commit_seq, data, now, deadline)
-        )
-        if written.head is not None and written.head.live:
-            dispatcher.hint(about_run(head.run_id, head.project))
+        return Revival(head.run_id, head.generation, head.commit_seq, data, now, deadline)
 
 
 def revived(ledger: Ledger, journal: Journal, is_live: Callable[[str], bool]) -> Journal | None:
@@ -154,8 +168,3 @@ def check_in_time(head: Head, now: int, what: str) -> None:
     """Nothing begins once the deadline is over by every clock. Property 10."""
     if head.live and head.deadline is not None and head.deadline + SKEW < now:
         raise Violation(10, f"{what} {now - head.deadline} ms after the deadline")
-
-
-def ends_as(head: Head) -> tuple[Status, int | None]:
-    """How a run has ended, and when."""
-    return head.status, head.ended_at

@@ -10,13 +10,12 @@ from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.limits import CLOCK_MARGIN, MAX_DEPTH
 from tests.sim.definitions import MISSING
-from tests.sim.endings import ends_as
-from tests.sim.ledger import Ledger, content, run_output
+from tests.sim.ledger import End, Ledger, content, run_output
 from tests.sim.outcomes import pause
 from tests.sim.scheduler import SKEW, Violation
 
 _RETRIED = frozenset({"child_failed", "timeout", None})
-_FINAL = ("depth_exceeded",)
+_FINAL = frozenset({"depth_exceeded"})
 _BEGUN = (StepStatus.PENDING, StepStatus.WAITING)
 
 
@@ -61,7 +60,8 @@ class Families:
     def ended(self, new: Head) -> None:
         """A child or a cascading run ended: this very write makes a notification pending."""
         ledger = self._ledgers[new.run_id]
-        ledger.ends.append(ends_as(new))
+        codes = frozenset(one.code for one in ledger.records.values())
+        ledger.ends.append(End(new.status, new.ended_at, codes))
         if ledger.told and new.notify_pending and not new.cascade:
             raise Violation(3, f"{new.run_id} tells its parent of a second end")
         if (new.parent is None or ledger.told) and not new.cascade:
@@ -87,7 +87,7 @@ class Families:
         """A parent was notified of a child's end."""
         ends = self._ledgers[run_id].ends
         result = result_of(message)
-        if (result.status, result.ended_at) not in ends:
+        if (result.status, result.ended_at) not in [(one.status, one.ended_at) for one in ends]:
             raise Violation(9, f"{run_id} ended as {ends}, its parent was notified of {result}")
 
     # --- the step that called -----------------------------------------------------------------
@@ -173,19 +173,17 @@ class Families:
                 raise Violation(9, f"{old.child} runs, but it is recorded as not started")
             return frozenset({"unknown_resource" if step.target == MISSING else None})
         ledger = self._ledgers[child]
-        ends = [status for status, _ in ledger.ends if status is not Status.SUCCEEDED]
+        ends = [one for one in ledger.ends if one.status is not Status.SUCCEEDED]
         if not ends:
             status = ledger.head.status
             raise Violation(9, f"an attempt failed with its child {child}, which is {status}")
-        return frozenset(self._code(ledger, old, status) for status in ends)
+        return frozenset(self._code(ledger, old, one) for one in ends)
 
-    def _code(self, child: Ledger, old: Record, status: Status) -> str:
-        if status is Status.CANCELLED:
+    def _code(self, child: Ledger, old: Record, end: End) -> str:
+        if end.status is Status.CANCELLED:
             return self._cancelled(child, old)
-        if status is Status.TIMED_OUT:
-            return "child_failed"
-        codes = [one.code for one in child.records.values() if one.code in _FINAL]
-        return codes[0] or "" if codes else "child_failed"
+        final = _FINAL & end.codes if end.status is Status.FAILED else frozenset()
+        return next(iter(final), "child_failed")
 
     def _cancelled(self, child: Ledger, old: Record) -> str:
         """The code of a cancelled child: a timeout if its time was over, else `child_cancelled`."""

@@ -10,6 +10,7 @@ from stepwell_engine.core.run.inbox import InboxMessage, Slot
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.ports import Delivered, Done, Refused, Written
 from tests.sim.links import Links
+from tests.sim.scheduler import Violation
 
 
 class SimInboxes:
@@ -137,6 +138,8 @@ class SimInboxes:
             written = self._store.count(run_id, number, name, now, quiet, generation)
             if isinstance(written, Done) and old is not None:
                 slot = self._store.overflow(run_id, number, number)[number]
+                if slot.generation != old.generation:
+                    raise Violation(6, f"slot {number} of an earlier generation counts")
                 self._checks.delivered(old, written.head, (slot.id, slot.message), number)
             return self._delivered("count", run_id, written)
 

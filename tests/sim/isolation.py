@@ -36,6 +36,10 @@ class SimIsolation:
         self._holder = None
         return self._line.leave()
 
+    def turn(self) -> Subject | None:
+        """Whose turn it is."""
+        return self._line.turn()
+
     def forget(self, run: Subject) -> Subject | None:
         """A run does not come."""
         return self._line.forget(run)

@@ -40,6 +40,15 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
+class End:
+    """How a run has ended, and when; `codes` are those of what failed."""
+
+    status: Status
+    ended_at: int | None
+    codes: frozenset[str | None]
+
+
+@dataclass(frozen=True, slots=True)
 class InHand:
     """What a worker has in hand at a write: attempts in flight, and outcomes that it knows."""
 
@@ -98,7 +107,7 @@ class Ledger:
     ended_at: int = 0
     cancelled_at: int | None = None
     told: bool = False
-    ends: list[tuple[Status, int | None]] = field(default_factory=list)
+    ends: list[End] = field(default_factory=list)
     canceller: str | None = None
     cascaded_at: int | None = None
     named: set[str] = field(default_factory=set)

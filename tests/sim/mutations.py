@@ -32,6 +32,7 @@ from tests.sim.links import Store
 from tests.sim.mutation import Mutation, advance, leased_run, patch, store
 from tests.sim.mutations_blame import BLAME
 from tests.sim.mutations_branches import BRANCHES
+from tests.sim.mutations_endings import ENDINGS
 from tests.sim.mutations_formats import FORMATS
 from tests.sim.mutations_hints import HINTS
 from tests.sim.mutations_inbox import INBOX
@@ -359,6 +360,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *REFUSALS,
     *BLAME,
     *HINTS,
+    *ENDINGS,
     *INBOX,
     *FORMATS,
 )

@@ -12,10 +12,10 @@ from stepwell_engine import limits
 from stepwell_engine.adapters.process.line import Line
 from stepwell_engine.core.run.attempt import Attempt
 from stepwell_engine.core.run.lane import Lane
-from stepwell_engine.core.values.subject import Subject
-from stepwell_engine.errors import Unavailable
+from stepwell_engine.core.values.subject import Subject, about_run
+from stepwell_engine.errors import NewerFormat, Unavailable
 from stepwell_engine.limits import MAX_ACTION_TIMEOUT, SECOND
-from stepwell_engine.ports import StepRunner
+from stepwell_engine.ports import Done, StepRunner
 from stepwell_engine.service.runs import controls
 from stepwell_engine.service.runs.children import Children
 from stepwell_engine.service.runs.controls import Controls
@@ -29,7 +29,7 @@ from stepwell_engine.service.worker.sweep import Sweep
 from tests.sim.answers import Answers
 from tests.sim.callers import Body, Callers
 from tests.sim.checks import Checks
-from tests.sim.clocks import HostClock, TrueClock
+from tests.sim.clocks import CountedIds, HostClock, TrueClock
 from tests.sim.coverage import Coverage
 from tests.sim.definitions import ACTIONS
 from tests.sim.endings import Endings
@@ -77,23 +77,6 @@ class Engine:
 REAL = Engine()
 
 
-class CountedIds:
-    """Ids in order."""
-
-    def __init__(self) -> None:
-        self._last = 0
-
-    def run_id(self) -> str:
-        """As long as a real one."""
-        self._last += 1
-        return f"run-{self._last:032}"
-
-    def token(self) -> str:
-        """As long as a real one."""
-        self._last += 1
-        return f"lease{self._last:07}"
-
-
 @dataclass(frozen=True, eq=False)
 class Host:
     """A machine with a clock of its own."""
@@ -129,7 +112,7 @@ class World:
         self.checks = Checks(self._slots, self._true_now, versions[0].peek_blob, profile.calm)
         self.checks.left_alone.mixed = len(versions) > 1
         outages = draw_outages(Random(f"refusals {seed}"), profile.ends, profile.calm)
-        self._endings, self._gates = Endings(seed), Gates(seed, self._faults)
+        self._endings, self._gates = Endings(seed, self._faults), Gates(seed, self._faults)
         self._links = Links(
             self.scheduler,
             self._faults,
@@ -319,17 +302,25 @@ class World:
         self._plan_newer(what, run_id)
         self._callers.react(what, run_id)
         ledger = self.checks.ledgers[run_id]
-        pause = self._endings.pause(ledger) if what in ("commit", "time_out") else None
+        for when in self._endings.signals(what, ledger.head, self.scheduler.now):
+            self._callers.signal_at(ledger, when)
+        pause = self._endings.pause(what, ledger.head)
         if pause is not None:
-            self._actor("reviver", partial(self._revive, ledger), self.scheduler.now + pause)
+            hinted = self._endings.is_hinted(what)
+            reviver = partial(self._revive, ledger, hinted)
+            self._actor("reviver", reviver, self.scheduler.now + pause)
 
-    def _revive(self, ledger: Ledger) -> None:
-        ledgers, clock = self.checks.ledgers, self._any_host().clock
-
-        def is_live(run_id: str) -> bool:
-            return run_id in ledgers and ledgers[run_id].head.live
-
-        self._endings.revive(ledger, self._runs, self._dispatcher, clock, is_live)
+    def _revive(self, ledger: Ledger, hinted: bool) -> None:
+        run_id, now = ledger.head.run_id, self._any_host().clock.now()
+        try:
+            head = self._runs.get(run_id)
+        except NewerFormat:
+            return
+        if head is None:
+            return
+        revival = self._endings.revival(ledger, head, now, self.checks.is_live)
+        if revival is not None and isinstance(self._runs.revive(revival), Done) and hinted:
+            self._dispatcher.hint(about_run(run_id, head.project))
 
     def _attempt_begun(self, attempt: Attempt, lasts: int) -> None:
         self._plan_newer("attempt", attempt.run_id)

@@ -73,6 +73,10 @@ class Isolation(Protocol):
         """A run does not come, if it stood in line; whose turn it is now, if it was its turn."""
         ...
 
+    def turn(self) -> Subject | None:
+        """Whose turn it is, if the place is free and somebody stands in line."""
+        ...
+
     def run(self, attempt: Attempt) -> Outcome:
         """Try once, in a child process of its own; WorkerLost if the attempt ends that process."""
         ...

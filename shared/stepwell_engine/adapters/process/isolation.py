@@ -56,6 +56,10 @@ class ProcessIsolation:
         """Give the place back; whose turn it is."""
         return self._line.leave()
 
+    def turn(self) -> Subject | None:
+        """Whose turn it is."""
+        return self._line.turn()
+
     def forget(self, run: Subject) -> Subject | None:
         """A run does not come; whose turn it is, if it was its turn."""
         return self._line.forget(run)

@@ -32,6 +32,11 @@ class Line:
             self._taken = False
             return next(iter(self._waiting), None)
 
+    def turn(self) -> Subject | None:
+        """Whose turn it is, if the place is free."""
+        with self._lock:
+            return None if self._taken else next(iter(self._waiting), None)
+
     def forget(self, one: Subject) -> Subject | None:
         """Take one out of the line; whose turn it is now, if it was that one's."""
         with self._lock:

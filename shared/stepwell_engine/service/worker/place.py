@@ -22,6 +22,9 @@ class Place:
         """Take the place; False: the run stands in line for it."""
         self.taken = self._isolation is None or self._isolation.enter(self._run)
         self._waits = not self.taken
+        first = self._isolation.turn() if self._isolation is not None and self._waits else None
+        if first is not None:  # it is late: its hint was lost, perhaps
+            self._dispatcher.hint(first)
         return self.taken
 
     def leave(self) -> None:
