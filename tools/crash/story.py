@@ -30,7 +30,7 @@ SHORT_LIFE = 0.5  # seconds: a kill so soon after the start of the process hits 
 SHORT_LIVES = 0.2  # of all
 STOPS = 0.3  # of the lives that are not short end in order first, half of these in a hurry
 REFUSALS = 0.25  # of them meet a store that another process locks, or a full disk
-LONGEST_REFUSAL = 1.5  # seconds
+LONGEST_REFUSAL = 7  # seconds: longer than SQLite waits for a lock
 PAUSE = 0.02  # seconds
 
 T = TypeVar("T")
