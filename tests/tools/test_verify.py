@@ -59,6 +59,29 @@ def test_an_execution_after_a_record_that_was_later_replaced_is_found() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("ended", "refused", "found"),
+    [
+        (300 - 4_001, (), True),
+        (300 - 4_000, (), False),
+        (None, (), False),
+        (300 - 9_000, (-9_000, 300 - 4_000), True),
+        (300 - 9_000, (-9_000, 301 - 4_000), False),  # so its outcome was in hand
+    ],
+)
+def test_an_outcome_that_was_lost_although_the_store_took_it_is_found(
+    ended: int | None, refused: tuple[int, ...], found: bool
+) -> None:
+    evidence = _evidence()
+    at = None if ended is None else START + ended
+    first = Execution(f"{RUN}:work", START - 9_500, at)
+    executions = [one for one in evidence.executions if one.ended is not None]
+    refusals = [(START + refused[0], START + refused[1])] if refused else []
+    evidence = replace(evidence, executions=(first, *executions), refusals=refusals)
+    violated = "a step runs again only if its host was lost" in _violated(evidence)
+    assert violated == found
+
+
 def test_a_repeat_after_an_orderly_stop_is_found() -> None:
     evidence = _evidence()
     stopped = (replace(evidence.kills[0], how=How.STOPPED),)

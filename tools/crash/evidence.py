@@ -69,6 +69,7 @@ class Evidence:
     with the key were answered with. `runs`: each run's detail at the end, by id. `listed`: the
     ids in the lists of runs. `executions`: of steps that others see (webhooks, functions).
     `messages`: the queue at the end. `poison`: the step that ends its process, by idempotency key.
+    `refusals`: from when to when the store refused.
     """
 
     expected: Mapping[str, str]
@@ -80,3 +81,4 @@ class Evidence:
     sightings: Sequence[Sighting]
     messages: Sequence[Any]
     poison: Mapping[str, str] = field(default_factory=dict)
+    refusals: Sequence[tuple[int, int]] = ()

@@ -14,10 +14,12 @@ from tools.crash.evidence import Execution
 from tools.loopback import Call, Reply, answering
 
 LONGEST = 60  # ms that an answer takes at most
+SLOW = 20  # times as long
 
 
 class LoggingReceiver:
-    """`/ok` answers 200; `/flaky` 503 to the first request of a webhook-id; `/broken` 500.
+    """`/ok` answers 200; `/flaky` 503 to the first request of a webhook-id; `/broken` 500;
+    `/slow` 200, after up to a second.
 
     `/note` takes what functions tell: that an execution begins, or that it ends.
     """
@@ -47,7 +49,8 @@ class LoggingReceiver:
             self._log.append(Execution(effect, self._clock.now()))
             self._requests[effect] += 1
             seen = self._requests[effect]
-        time.sleep(zlib.crc32(f"{effect} {seen}".encode()) % LONGEST / 1000)
+        longest = LONGEST * SLOW if call.path == "/slow" else LONGEST
+        time.sleep(zlib.crc32(f"{effect} {seen}".encode()) % longest / 1000)
         with self._lock:
             self._log[place] = replace(self._log[place], ended=self._clock.now())
         if call.path == "/broken":

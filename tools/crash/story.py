@@ -31,6 +31,7 @@ SHORT_LIVES = 0.2  # of all
 STOPS = 0.3  # of the lives that are not short end in order first, half of these in a hurry
 REFUSALS = 0.25  # of them meet a store that another process locks, or a full disk
 LONGEST_REFUSAL = 7  # seconds: longer than SQLite waits for a lock
+AFTER_REFUSAL = 5  # seconds: by then what was in hand is recorded, or lost
 PAUSE = 0.02  # seconds
 
 T = TypeVar("T")
@@ -121,6 +122,7 @@ class Siege:
             ],
             executions=executions,
             kills=self._host.kills,
+            refusals=self._host.refusals,
             sightings=self._sightings,
             messages=self._api.every("/queues/mails/messages"),
             poison={
@@ -156,6 +158,7 @@ class Siege:
                 self._host.lock_store(seconds)
             else:
                 self._host.fill_disk(process, seconds)
+            time.sleep(AFTER_REFUSAL)
         time.sleep(self._chance.uniform(0, LONGEST_LIFE))
         return True
 

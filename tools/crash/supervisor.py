@@ -31,6 +31,7 @@ class Supervisor:
         self._wanted = True
         self._seen = self._clock.now()  # alive
         self.kills: list[Kill] = []
+        self.refusals: list[tuple[int, int]] = []
 
     @property
     def process(self) -> int:
@@ -67,9 +68,11 @@ class Supervisor:
         """Be another process that writes to the store of the host."""
         file = self._engine.data / "stepwell.db"
         with contextlib.closing(sqlite3.connect(file, isolation_level=None, timeout=20)) as locking:
+            began = self._clock.now()
             locking.execute("BEGIN IMMEDIATE")
             time.sleep(seconds)
             locking.execute("ROLLBACK")
+            self.refusals.append((began, self._clock.now()))
 
     def fill_disk(self, process: int, seconds: float) -> None:
         """Leave a host, and children that it starts meanwhile, no room for a byte of any file.
@@ -83,9 +86,11 @@ class Supervisor:
         with contextlib.suppress(psutil.Error):
             host = psutil.Process(process)
             before = host.rlimit(psutil.RLIMIT_FSIZE)
+            began = self._clock.now()
             host.rlimit(psutil.RLIMIT_FSIZE, (NO_ROOM, before[1]))
             time.sleep(seconds)
             host.rlimit(psutil.RLIMIT_FSIZE, before)
+            self.refusals.append((began, self._clock.now()))
 
     def _watch(self, over: threading.Event) -> None:
         while not over.wait(LOOK):

@@ -1,12 +1,14 @@
 """The checks of the crash script: evidence in, violations out. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from tools.crash.blame import blame
 from tools.crash.evidence import Evidence, Execution, Kill
-from tools.crash.rows import Verdict, ahead, by_effect, ms, observed, poisonous, verdict
+from tools.crash.rows import Row, Verdict, ahead, by_effect, ms, observed, poisonous, verdict
+
+SETTLED = 4_000  # ms in which an outcome in hand is recorded, once the store takes it
 
 
 def verify(evidence: Evidence) -> list[Verdict]:
@@ -120,21 +122,31 @@ def _repeats(evidence: Evidence) -> tuple[Iterator[str], int]:
         f"{effect}: {len(runs)} executions, {row['attempt']} attempts recorded, "
         f"{explained} kills in the middle"
         for effect, row, runs in steps
-        if len(runs) - row["attempt"] > (explained := _kills_within(evidence.kills, row, runs))
+        if len(runs) - row["attempt"] > (explained := _kills_within(evidence, row, runs))
     )
     return violations, len(steps)
 
 
-def _kills_within(kills: Sequence[Kill], row: Mapping[str, Any], runs: list[Execution]) -> int:
+def _kills_within(evidence: Evidence, row: Row, runs: list[Execution]) -> int:
     """The kills that may have hit an execution of this step before its outcome was recorded."""
     finished = ms(row["finished_at"]) if row["finished_at"] else None
     count, previous = 0, 0
-    for kill in kills:
-        in_this_life = any(previous < execution.began <= kill.gone for execution in runs)
-        if kill.how.repeats and in_this_life and (finished is None or finished >= kill.at):
+    for kill in evidence.kills:
+        lost = any(
+            previous < execution.began <= kill.gone and not _settled(evidence, execution, kill)
+            for execution in runs
+        )
+        if kill.how.repeats and lost and (finished is None or finished >= kill.at):
             count += 1
         previous = kill.gone
     return count
+
+
+def _settled(evidence: Evidence, execution: Execution, kill: Kill) -> bool:
+    """Whether the outcome was recorded before the kill: the store did not refuse it for long."""
+    since = kill.at - SETTLED
+    refused = any(began < kill.at and ended > since for began, ended in evidence.refusals)
+    return execution.ended is not None and execution.ended < since and not refused
 
 
 def _order(evidence: Evidence) -> tuple[Iterator[str], int]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 # Of an innocent run: nearly all.
-INNOCENT: Final = ("orders", "imports", "orders", "imports", "doomed")
+INNOCENT: Final = ("orders", "imports", "gathers", "orders", "imports", "doomed")
 POISONOUS: Final = ("fanned", "undone", "commanded")
 WAYS: Final = ("kill", "exit", "fault", "abort")  # to end a process
 POISONED_EVERY: Final = 16  # runs
@@ -55,6 +55,14 @@ def _innocent(receiver: str) -> dict[str, Plan]:
         {"key": "mail", "kind": "enqueue", "target": "mails", "payload": {"template": "done"}},
         _webhook("done", f"{receiver}/ok"),
     ]
+    gathers = [
+        {
+            "key": "fan",
+            "kind": "fanout",
+            "children": [_webhook(f"slow-{number}", f"{receiver}/slow") for number in range(8)],
+        },
+        {"key": "join", "kind": "join"},
+    ]
     doomed = [
         _webhook("begin", f"{receiver}/ok"),
         _webhook("broken", f"{receiver}/broken") | {"max_attempts": 2},
@@ -63,6 +71,7 @@ def _innocent(receiver: str) -> dict[str, Plan]:
     return {
         "orders": Plan({"steps": orders}, "succeeded"),
         "imports": Plan({"steps": imports}, "succeeded"),
+        "gathers": Plan({"steps": gathers}, "succeeded"),
         "doomed": Plan({"steps": doomed}, "failed"),
     }
 
