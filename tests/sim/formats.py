@@ -123,8 +123,11 @@ class LeftAlone:
 
 
 def check_let_go(actor: Actor, head: Head | None) -> None:
-    """A worker that met a newer format has gone: it has let go of its run. Property 4."""
-    if actor.met_newer and head is not None and head.live and head.lease_token == actor.token:
+    """A worker that met a newer format has gone: it has let go of its run. Property 4.
+
+    If it knew that it held it: a lease whose claim was never answered runs out.
+    """
+    if actor.met_newer and head is not None and head.live and head.lease_token == actor.claimed:
         raise Violation(4, f"{actor.name} met a newer format, and keeps its lease of {head.run_id}")
 
 

@@ -181,7 +181,8 @@ class Ledger:
             execution.recorded = True
             self.unrecorded = [one for one in self.unrecorded if one is not execution]
             self.attempts.discard((execution.token, execution.key, execution.attempt))
-            self.deferred[execution.key] = execution
+            if execution.token == self.head.lease_token:  # else its worker records nothing
+                self.deferred[execution.key] = execution
 
     def bring_back(self, before: str, token: str) -> None:
         """A worker whose lease `before` was taken has a new one, and what it has begun."""

@@ -75,7 +75,10 @@ class SimRuns(SimInboxes):
                 self._checks.claimed(old, written.head, before, lane)
             return self._noted("claim", written)
 
-        return self._links.call("claim", run_id, apply, ghost=True)
+        claimed = self._links.call("claim", run_id, apply, ghost=True)
+        if actor is not None and isinstance(claimed, Done):
+            actor.claimed = token
+        return claimed
 
     def _check_host(self, old: Head, actor: Actor | None) -> None:
         """A process never claims what another of its workers holds. Property 4."""

@@ -73,6 +73,7 @@ class Actor:
 
     __slots__ = (
         "before",
+        "claimed",
         "forked",
         "gate_expires_at",
         "greenlet",
@@ -95,6 +96,7 @@ class Actor:
         self.run_id = run_id  # of a worker
         self.token = ""
         self.before = ""  # the token it had before
+        self.claimed = ""  # the token with which the store has told it that it has the lease
         self.host: object = None  # of a worker, while it is at its run
         self.lane = Lane.HOST
         self.gate_expires_at: int | None = None  # of its place under a concurrency limit
