@@ -209,7 +209,7 @@ MUTANTS: Final[dict[str, tuple[str, Sequence[Edit]]]] = {
     ),
     "every cancel cascades": (
         "family",
-        [Edit(controls, "Controls._cancel", "now, cascade)", "now, True)")],
+        [Edit(controls, "Controls._cancel", "now, cascade, generation)", "now, True, generation)")],
     ),
     "a cancel is not seen before a child's next attempt": (
         "cancel",

@@ -80,7 +80,9 @@ class Families:
             return
         self._ledgers[head.run_id].told = True
         parent = self._ledgers[head.parent]
-        if parent.head.live and head.run_id not in parent.accepted:
+        # One that was revived since had ended when it refused the message.
+        live = parent.head.live and parent.head.generation == 0
+        if live and head.run_id not in parent.accepted:
             raise Violation(3, f"{head.run_id} is marked, its parent was not notified")
 
     def notified(self, message: InboxMessage, run_id: str) -> None:
@@ -177,13 +179,15 @@ class Families:
         if not ends:
             status = ledger.head.status
             raise Violation(9, f"an attempt failed with its child {child}, which is {status}")
-        return frozenset(self._code(ledger, old, one) for one in ends)
+        return frozenset().union(*(self._of_end(ledger, old, one) for one in ends))
 
-    def _code(self, child: Ledger, old: Record, end: End) -> str:
+    def _of_end(self, child: Ledger, old: Record, end: End) -> frozenset[str | None]:
         if end.status is Status.CANCELLED:
-            return self._cancelled(child, old)
-        final = _FINAL & end.codes if end.status is Status.FAILED else frozenset()
-        return next(iter(final), "child_failed")
+            return frozenset({self._cancelled(child, old)})
+        final = _FINAL & end.codes
+        if end.status is Status.TIMED_OUT:  # with a failure, perhaps, that was recorded since
+            return final | {"child_failed"}
+        return final or frozenset({"child_failed"})
 
     def _cancelled(self, child: Ledger, old: Record) -> str:
         """The code of a cancelled child: a timeout if its time was over, else `child_cancelled`."""
