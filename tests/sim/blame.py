@@ -61,8 +61,17 @@ class Blame:
         self.unwritten[key] += 1
 
     def check_start(self, key: StepKey, actor: Actor, now: int, beside: bool) -> None:
-        """An attempt starts: that of a suspect alone, in its turn, and not after too many."""
+        """An attempt starts: that of a suspect alone, in its turn, and not after too many.
+
+        Whoever took the lease to be alone is alone with one attempt for as long as it has it.
+        """
+        if actor.lane is not self.lanes[actor.token]:
+            raise Violation(5, f"{key} starts, but {actor.token} was for another lane")
+        if actor.lane is Lane.ALONE and beside:
+            raise Violation(5, f"{key} starts beside another, though its worker is alone")
         if self.lost < SUSPECT:
+            if actor.process.has_place:
+                raise Violation(3, f"{key} starts in the place of suspects, though its run moved")
             return
         if not (actor.isolated or actor.lane is Lane.ALONE) or beside:
             raise Violation(5, f"{key} starts after {self.lost} lost workers, and not alone")

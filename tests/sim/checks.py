@@ -34,10 +34,11 @@ from tests.sim.scheduler import SKEW, Actor, Violation
 from tests.sim.sizes import check_size
 from tests.sim.standing import check_standing, check_wake_at
 from tests.sim.starting import check_may_start
+from tests.sim.stopped import left_out, let_go
 from tests.sim.workload import Slot
 
 PROMPT = 2_000  # in a calm world nothing that is ready waits longer, in ms
-AFTER_A_REFUSAL = 90_000  # the next tick finds what a caller could not hint, in ms
+AFTER_A_REFUSAL = 90_000  # the next tick finds what nobody could hint, in ms
 RETURN = 5_000  # a worker notices so soon that the store answers again, in ms
 ReadBlob = Callable[[str, str], bytes | None]
 _NOTHING = InHand((), ())
@@ -55,6 +56,8 @@ class Checks:
         self.last_fault = 0
         self.last_refusal = 0  # of a store that refuses everything for a while
         self.left_alone = LeftAlone()
+        self.last_stop = 0  # of a host, in order
+        self.stopped: set[str] = set()  # leases that it could not let go of
         self._slots = {slot.workflow: slot for slot in slots}
         self._clock = clock
         self._read = read
@@ -130,12 +133,13 @@ class Checks:
                 raise Violation(10, f"a run that is {old.status} became {new.status}")
         elif not old.live:
             raise Violation(10, f"a run that is {old.status} was written")
-        if new.lease_token is None and hand.in_flight:
-            raise Violation(
-                4, f"{commit.lease_token} lets go while {hand.in_flight[0]} is in flight"
-            )
+        in_flight = [one for one in hand.in_flight if not one.stopped]
+        if new.lease_token is None and in_flight:
+            raise Violation(4, f"{commit.lease_token} lets go while {in_flight[0]} is in flight")
         before, ledger.undecided = ledger.journal, lets_go
         self._journal(ledger, old, new, commit.blobs, hand)
+        if new.lease_token is None:
+            let_go(ledger, hand)
         if not ledger.undecided:  # else whoever decides what follows moves finished steps away
             check_size(ledger.codec, ledger.journal, new.journal)
         if ledger.journal.place != before.place:
@@ -232,7 +236,7 @@ class Checks:
     def prompt(self, since: int, what: str) -> None:
         """In a calm world nothing waits for long that could happen since a time."""
         late = self._clock() - since
-        hindered = max(self.last_refusal, self.left_alone.last)
+        hindered = max(self.last_refusal, self.last_stop, self.left_alone.last)
         if self._calm and late > PROMPT and since > hindered + AFTER_A_REFUSAL:
             raise Violation(3, f"{what} comes {late} ms late")
 
@@ -248,7 +252,8 @@ class Checks:
             raise Violation(4, f"the lease of {token} was taken in the middle of its attempt")
         ended = ledger.head.lease_expires_at
         closed = ledger.cancelled_at is not None and token in self.left_alone.tokens
-        if self._calm and not (closed or ended - RETURN < self.last_refusal):
+        hindered = ended - RETURN < self.last_refusal or token in self.stopped
+        if self._calm and not (closed or hindered):
             raise Violation(4, f"the lease of {token} was lost in a calm world")
         ledger.lost.add(token)
         ledger.stranded += [one for one in ledger.unrecorded if one.token == token]
@@ -271,8 +276,9 @@ class Checks:
                 check_finished(look, record)
             child_starts = check_open(look)
             lost = sum(record.code == "worker_lost" for record in fresh)
-            self._attempts(ledger.journal, journal, len(known) + child_starts + lost)
-        if left := [one for one in known if not one.recorded]:
+            tries = sum(one.recorded for one in known)
+            self._attempts(ledger.journal, journal, tries + child_starts + lost)
+        if left := left_out(hand, old.lease_token in ledger.stopped):
             raise Violation(5, f"a write leaves out what was done: {left}")
         ledger.unrecorded = [one for one in ledger.unrecorded if not one.recorded]
         check_siblings(fresh, hand, ledger)
@@ -352,6 +358,8 @@ class Checks:
 
     def attempt_ended(self, run_id: str, execution: Execution, outcome: Outcome | None) -> None:
         """The step runner answered, or its process died (None)."""
+        if execution.stopped:
+            return
         execution.over, execution.ended_at = True, self._clock()
         execution.outcome = outcome
         if outcome is None:
@@ -359,12 +367,13 @@ class Checks:
 
     def child_died(self, attempt: Attempt, execution: Execution) -> None:
         """The child process in which an attempt was alone died: there is no outcome to record."""
-        self.ledgers[attempt.run_id].die(execution)
+        if not execution.stopped:
+            self.ledgers[attempt.run_id].die(execution)
 
     def attempt_completed(self, run_id: str, execution: Execution, alone: bool) -> None:
         """The worker has the outcome, if it ran the attempt itself; else its task group has."""
         execution.completed = True
-        if alone:
+        if alone and not execution.stopped:
             self.ledgers[run_id].take(execution)
             self.ledgers[run_id].looked_at = self._clock()
 

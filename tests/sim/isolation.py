@@ -29,10 +29,13 @@ class SimIsolation:
         entered = self._line.enter(run)
         if entered:
             self._holder = self._links.scheduler.caller()
+            self._holder.process.has_place = True
         return entered
 
     def leave(self) -> Subject | None:
         """Give it back."""
+        if self._holder is not None:
+            self._holder.process.has_place = False
         self._holder = None
         return self._line.leave()
 

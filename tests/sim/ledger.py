@@ -24,7 +24,8 @@ class Execution:
     """One time that a step runner was asked to try, with a lease. True times.
 
     It must end by `ends_by`. `outcome` is None until the runner has answered, and for ever if
-    the worker died; `over`: it has ended, or died; `seen`: the worker knows the outcome.
+    the worker died; `over`: it has ended, or died; `seen`: the worker knows the outcome;
+    `stopped`: its host stopped in order, without an outcome of it that is recorded.
     """
 
     key: StepKey
@@ -37,6 +38,7 @@ class Execution:
     completed: bool = False
     seen: bool = False
     recorded: bool = False
+    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class Ledger:
     canceller: str | None = None
     cascaded_at: int | None = None
     named: set[str] = field(default_factory=set)
+    stopped: set[str] = field(default_factory=set)  # leases whose host was told to stop
     undecided: bool = False
 
     @property

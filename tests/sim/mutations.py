@@ -37,6 +37,7 @@ from tests.sim.mutations_formats import FORMATS
 from tests.sim.mutations_hints import HINTS
 from tests.sim.mutations_inbox import INBOX
 from tests.sim.mutations_refusals import REFUSALS
+from tests.sim.mutations_stops import STOPS
 from tests.sim.mutations_stored import STORED
 from tests.sim.ports import SimRuns
 from tests.sim.runner import SimStepRunner
@@ -363,4 +364,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *ENDINGS,
     *INBOX,
     *FORMATS,
+    *STOPS,
 )

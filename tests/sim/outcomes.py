@@ -225,12 +225,17 @@ def _check_cancelled(look: Look, step: Step, record: Record) -> None:
 
 
 def check_siblings(fresh: Iterable[Record], hand: InHand, ledger: Ledger) -> None:
-    """A child that failed for good is recorded when no sibling is in flight. Property 9."""
+    """A child that failed for good is recorded when no sibling is in flight. Property 9.
+
+    Of a cancelled run nothing is compensated: a host that stops waits for none of them.
+    """
+    stops = ledger.head.stopped
+    in_flight = [one for one in hand.in_flight if not (stops and one.stopped)]
     for record in fresh:
         at = ledger.step
         crowd = ledger.compensates(record.key) or at is None or at.kind is Kind.JOIN
-        if record.status is StepStatus.FAILED and crowd and hand.in_flight:
-            raise Violation(9, f"{record} while {hand.in_flight[0]} is in flight")
+        if record.status is StepStatus.FAILED and crowd and in_flight:
+            raise Violation(9, f"{record} while {in_flight[0]} is in flight")
 
 
 def _reports(record: Record, failed: Failed) -> bool:

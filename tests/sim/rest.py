@@ -67,7 +67,8 @@ def check_rest(checks: Checks, store: Runs, clock: Clock) -> None:
 
 def _check_executions(ledger: Ledger) -> None:
     for execution in ledger.executions:
-        if not execution.recorded and execution.token not in ledger.lost:
+        known = execution.recorded or execution.stopped
+        if not known and execution.token not in ledger.lost:
             rule = 10 if ledger.head.stopped else 5
             raise Violation(rule, f"{execution} is not recorded, its lease was not lost")
 

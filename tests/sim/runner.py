@@ -10,15 +10,20 @@ from tests.sim.isolation import ChildDied
 from tests.sim.ledger import Execution
 from tests.sim.links import LONGEST_PAUSE, Links
 from tests.sim.lookups import Lookups, put_off
-from tests.sim.scheduler import Crash
+from tests.sim.scheduler import Actor, Crash, Violation
 from tests.sim.workload import Nature, Slot, noise
 
 _HUGE = b'"' + b"x" * limits.MAX_OUTPUT + b'"'
 _LARGE = b"0" * int(limits.MAX_OUTPUT * 0.6)  # two of them are too large for a join
 _MESSAGES = (0, 100, 900, 3_000)  # characters of an error's text
 _HUGE_OUTPUT, _NO_OUTPUT, _RETRY_AFTER = 0.003, 0.05, 0.1
+_STOPPED = Deferred("its host ended the attempt before it had an effect")
 
 AttemptStarts = Callable[[Attempt, int], None]
+
+
+def _stopped(actor: Actor) -> bool:
+    return actor.process.stopped
 
 
 class Defect(Exception):
@@ -54,12 +59,16 @@ class SimStepRunner:
         links = self._links
         scheduler, faults = links.scheduler, links.faults
         kind, actor = links.kind(), scheduler.caller()
+        if _stopped(actor):
+            raise Violation(4, f"{actor.name} begins an attempt after its host was told to stop")
         if not actor.forked:
             links.checks.begins(attempt.run_id, actor.token)
         fate = faults.fate("run", kind)
         if fate is Fate.CRASH_BEFORE:
             links.crash(kind, "run", "before")
         ends = self._look_up(attempt)
+        if _stopped(actor):
+            return _STOPPED
         defect: Defect | None = None
         outcome: Outcome
         if ends is not None and ends <= scheduler.now:
@@ -69,6 +78,8 @@ class SimStepRunner:
             scheduler.note("puts off", attempt.step, "attempt", attempt.number)
         else:
             scheduler.pause(LONGEST_PAUSE if fate is Fate.STALL_BEFORE else links.latency())
+            if _stopped(actor):
+                return _STOPPED
             left = attempt.timeout if ends is None else max(1, ends - scheduler.now)
             outcome, execution, defect = self._effect(attempt, left)
         if fate is Fate.CRASH_AFTER:

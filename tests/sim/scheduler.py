@@ -8,7 +8,7 @@ gives the same course of events.
 import heapq
 import textwrap
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any, NoReturn
 
@@ -61,10 +61,12 @@ def _text(word: object) -> str:
 class Process:
     """What dies together: a worker and the tasks of its group, a caller, a tick."""
 
-    __slots__ = ("alive", "members")
+    __slots__ = ("alive", "has_place", "members", "stopped")
 
     def __init__(self) -> None:
         self.alive = True
+        self.stopped = False  # its host was told to stop
+        self.has_place = False  # has the place of suspects
         self.members: list[Actor] = []
 
 
@@ -171,6 +173,13 @@ class Scheduler:
         actor.process.alive = False
         self._doomed = [other for other in actor.process.members if other is not actor]
         raise Crash
+
+    def kill(self, processes: Iterable[Process]) -> None:
+        """These die, with all their actors where they are, when the calling actor rests or ends."""
+        for process in processes:
+            if process.alive:
+                process.alive = False
+                self._doomed += process.members
 
     def note(self, *words: object) -> None:
         """Add to the trace; the words become text only when the trace is read."""

@@ -21,7 +21,8 @@ class SimTaskGroup:
     def start(self, task: Callable[[], None]) -> None:
         """Plan the task."""
         caller = self._scheduler.caller()
-        self._links.checks.begins(caller.run_id or "", caller.token)
+        if not caller.process.stopped:
+            self._links.checks.begins(caller.run_id or "", caller.token)
         self._started += 1
         self._running += 1
         when = self._scheduler.now + self._links.latency()
@@ -36,7 +37,8 @@ class SimTaskGroup:
         if self._unreported:
             self._unreported -= 1
         caller = self._scheduler.caller()
-        self._links.checks.waited(caller.run_id or "", caller.token)
+        if not caller.process.stopped:
+            self._links.checks.waited(caller.run_id or "", caller.token)
 
     def close(self) -> None:
         """Wait for every task, unless all died."""

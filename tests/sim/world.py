@@ -20,8 +20,8 @@ from stepwell_engine.service.runs import controls
 from stepwell_engine.service.runs.children import Children
 from stepwell_engine.service.runs.controls import Controls
 from stepwell_engine.service.runs.starts import Starts
+from stepwell_engine.service.worker import abandon, process, tools
 from stepwell_engine.service.worker import advance as advances
-from stepwell_engine.service.worker import process, tools
 from stepwell_engine.service.worker.advance import Advance
 from stepwell_engine.service.worker.leased_run import LeasedRun
 from stepwell_engine.service.worker.process import WorkerProcess
@@ -37,6 +37,7 @@ from tests.sim.faults import Faults, draw_profile
 from tests.sim.formats import check_let_go, draw_formats
 from tests.sim.gates import Gates
 from tests.sim.history import check_histories, draw_program
+from tests.sim.hosts import Host
 from tests.sim.inbox_sizes import draw_sizes
 from tests.sim.isolation import SimIsolation
 from tests.sim.ledger import Ledger
@@ -48,6 +49,7 @@ from tests.sim.rest import check_pace, check_rest
 from tests.sim.runner import SimStepRunner
 from tests.sim.scheduler import EPOCH, SKEW, Crash, Scheduler, Violation
 from tests.sim.sizes import draw_limits
+from tests.sim.stops import Stops, stop
 from tests.sim.task_groups import SimTaskGroups
 from tests.sim.workload import Catalog, draw_slots
 
@@ -75,18 +77,6 @@ class Engine:
 
 
 REAL = Engine()
-
-
-@dataclass(frozen=True, eq=False)
-class Host:
-    """A machine with a clock of its own."""
-
-    clock: HostClock
-    advance: Advance
-    starts: Starts
-    controls: Controls
-    sweep: Sweep
-    process: WorkerProcess
 
 
 class World:
@@ -132,6 +122,7 @@ class World:
         self._silence = self._own.choice((0.0, 0.0, 0.5))  # how often the catalog does not answer
         # The hosts of the newest version, and of an older one.
         self._versions = self._build(engine, versions)
+        self._stops = Stops(seed, embedded=not self._aws)
         self._visits = 0
         self._last_tick: int | None = None
 
@@ -153,15 +144,19 @@ class World:
             begun = self._attempt_begun
             runner = engine.runner(self._links, self._slots, begun, lookups, clock, serials)
             runners: dict[str, StepRunner] = dict.fromkeys(ACTIONS, runner)
-            isolation = SimIsolation(self._links, runner, line)
-            workers = WorkerProcess(isolation=None if self._aws else isolation)
-            advance = engine.advance(
-                runs, catalog, runners, task_groups, dispatcher, clock, ids, workers
-            )
+
+            def boot() -> tuple[Advance, WorkerProcess]:
+                isolation = SimIsolation(self._links, runner, line)
+                workers = WorkerProcess(isolation=None if self._aws else isolation)
+                advance = engine.advance(
+                    runs, catalog, runners, task_groups, dispatcher, clock, ids, workers
+                )
+                return advance, workers
+
             starts = engine.starts(runs, catalog, dispatcher, clock, ids)
             sweep = Sweep(runs, dispatcher, clock, self._period + _LATEST_TICK)
             control = Controls(runs, catalog, dispatcher, clock, ids)
-            return Host(clock, advance, starts, control, sweep, workers)
+            return Host(clock, starts, control, sweep, boot)
 
         return [[host(seen.of(version)) for _ in range(_HOSTS)] for version in versions]
 
@@ -174,7 +169,7 @@ class World:
             stack.enter_context(self._sizes.in_force())
             for name, value in self._limits.items():
                 stack.enter_context(patch.object(limits, name, value))
-            for log in (advances.log, controls.log, process.log, tools.log):
+            for log in (abandon.log, advances.log, controls.log, process.log, tools.log):
                 stack.enter_context(patch.object(log, "disabled", True))
             self.scheduler.run(_MOST_EVENTS)
             for ledger in self.checks.ledgers.values():
@@ -242,6 +237,8 @@ class World:
             host, actor = self._any_host(), self.scheduler.caller()
             actor.host, actor.lane = host, lane
             actor.gate_expires_at = self._gates.expires_at(host.clock.now())
+            workers = host.workers
+            workers.append(actor)
             if host.process.refusals.in_hand(run_id, host.clock.now()):
                 self._links.fault()  # nobody follows this hint
             try:
@@ -257,6 +254,7 @@ class World:
                     check_let_go(actor, self._links.store.peek(run_id))
             finally:
                 actor.host = actor.gate_expires_at = None
+                workers.remove(actor)
 
         def failed(crashed: bool) -> None:
             if not crashed:
@@ -266,6 +264,22 @@ class World:
                 self.scheduler.at(later, again)
 
         self._actor(f"worker {self._visits}", body, self.scheduler.now, run_id, failed)
+
+    def _stop(self, host: Host) -> None:
+        """A host stops in order. Its next process looks at all that is due as it begins."""
+        if host.process.abandoned:
+            return
+
+        def body() -> None:
+            try:
+                stop(self._links, host)
+            finally:
+                self._actor("start", partial(self._begin, host), self.scheduler.now)
+
+        self._actor("stop", body, self.scheduler.now)
+
+    def _begin(self, host: Host) -> None:
+        host.sweep.tick()
 
     def _call(self, name: str, body: Body, when: int, failed: Callable[[], None]) -> None:
         self._actor(name, lambda: body(self._any_host()), when, failed=lambda _: failed())
@@ -293,13 +307,19 @@ class World:
     def _any_host(self) -> Host:
         random = self.scheduler.random
         number = int(random.random() * _HOSTS)
-        host = self._versions[self._formats.is_older(number, self.scheduler.now)][number]
+        hosts = self._versions[self._formats.is_older(number, self.scheduler.now)]
+        others = (hosts[(number + more) % _HOSTS] for more in range(_HOSTS))
+        host = next((one for one in others if not one.process.abandoned), hosts[number])
         if self._faults.happens(self._faults.profile.clock_jump):
             host.clock.jump()
         return host
 
     def _react(self, what: str, run_id: str) -> None:
         self._plan_newer(what, run_id)
+        actor = self.scheduler.current
+        host = None if actor is None else actor.host
+        if isinstance(host, Host) and (later := self._stops.draw(what)) is not None:
+            self.scheduler.at(self.scheduler.now + later, partial(self._stop, host))
         self._callers.react(what, run_id)
         ledger = self.checks.ledgers[run_id]
         for when in self._endings.signals(what, ledger.head, self.scheduler.now):

@@ -12,10 +12,10 @@ from stepwell_engine.core.declared.program import DeclaredProgram
 from stepwell_engine.core.run.attempt import Attempt, Failed
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.lane import Lane
-from stepwell_engine.core.run.status import Status
+from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.errors import Unavailable
 from stepwell_engine.ports import Commit, Written
-from tests.service.fanouts import drive, fan
+from tests.service.fanouts import Script, fan, statuses
 from tests.service.world import World, void
 
 STEPS = (Step(0, "a", Kind.FUNCTION, "f"), Step(1, "b", Kind.FUNCTION, "f"))
@@ -98,6 +98,52 @@ def test_a_failure_that_waits_for_its_siblings_is_not_recorded_alone() -> None:
     successor(world)
     world.turn(run_id)
     assert [one.step for one in world.attempts][:3] == ["s1", "s2", "s1"]
+
+
+def abandon_after_all(world: World) -> list[int]:
+    """Abandon the process once all that can begin has completed, and nothing of it is recorded."""
+    kept: list[int] = []
+    groups = world.advance._task_groups
+    groups.wait = lambda _: kept.append(world.advance.abandon([], WITHIN))  # type: ignore[attr-defined]
+    return kept
+
+
+def test_of_outcomes_in_hand_only_a_failure_waits_for_its_siblings() -> None:
+    world = World(*fan(3))
+    script = Script(world)
+    script.outcomes = {"s2": [Failed("no", retryable=False)]}
+    run_id = world.start()
+    world.during = lambda attempt: (
+        void(world.advance.abandon([], WITHIN)) if attempt.step == "s3" else None
+    )
+    released(world.turn(run_id), world)
+    assert statuses(world, run_id)["s1"] is StepStatus.SUCCEEDED
+    assert "s2" not in statuses(world, run_id)
+
+
+def test_a_run_that_is_done_ends() -> None:
+    world = World(*fan(2))
+    run_id = world.start()
+    kept = abandon_after_all(world)
+    head = world.turn(run_id)
+    assert (head.status, head.lease_token, kept) == (Status.SUCCEEDED, None, [0])
+
+
+def test_of_a_cancelled_run_what_is_in_hand_is_recorded() -> None:
+    world = World(*fan(3))
+    run_id = world.start()
+
+    def during(attempt: Attempt) -> None:
+        if attempt.step == "s3":
+            void(world.controls.cancel("demo", "orders", run_id))
+            assert world.advance.abandon([], WITHIN) == 0
+
+    world.during = during
+    head = world.turn(run_id)
+    assert (head.status, head.lease_token, head.wake_at) == (Status.CANCELLED, None, None)
+    found = statuses(world, run_id)
+    assert (found["s1"], found["s2"]) == (StepStatus.SUCCEEDED, StepStatus.SUCCEEDED)
+    assert found.get("s3") is not StepStatus.SUCCEEDED
 
 
 def test_attempts_are_ended_before_their_run_is_let_go() -> None:
@@ -295,10 +341,10 @@ def test_a_run_that_a_newer_version_writes_to_is_let_go_with_what_is_in_hand(fai
     assert [one.step for one in world.attempts][:4] == ["s1", "s2", *again, "s2"]
 
 
-def test_a_failed_child_in_hand_is_seen_by_the_successor_although_the_journal_is_full(
+def test_a_failed_child_in_hand_fails_its_run_at_once_although_the_journal_is_full(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What follows from it is decided by that one: so it must not be on a page."""
+    """Who decides what follows from it does not read pages."""
     monkeypatch.setattr(limits, "PAGE_ABOVE", 0)
     world = World(*fan(2))
     run_id = world.start()
@@ -313,7 +359,7 @@ def test_a_failed_child_in_hand_is_seen_by_the_successor_although_the_journal_is
         raise Unavailable("a moment")
 
     world.runs.commit = refused  # type: ignore[method-assign]
-    released(world.turn(run_id), world)
-    successor(world)
-    assert drive(world, run_id) is Status.FAILED
+    head = world.turn(run_id)
+    assert (head.status, head.lease_token) == (Status.FAILED, None)
+    assert world.journal(run_id).pages
     assert [one.step for one in world.attempts] == ["s1", "s2"]

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from stepwell_engine.core.run.attempt import Deferred, UncommittedOutcome
-from stepwell_engine.core.run.decision import Decision, StartAttempts
+from stepwell_engine.core.run.decision import Decision, ReadOverflow, StartAttempts
 from stepwell_engine.core.run.head import Head
 from stepwell_engine.core.run.journal import Journal
 from stepwell_engine.core.run.journal_codec import JournalCodec
@@ -20,6 +20,7 @@ from stepwell_engine.ports import Commit, Done
 from stepwell_engine.service.worker.commits import commit_of, release_of
 from stepwell_engine.service.worker.letting_go import LettingGo
 from stepwell_engine.service.worker.persistence import Persistence
+from stepwell_engine.service.worker.stopped import record_stopped
 from stepwell_engine.service.worker.tools import Tools
 
 log = logging.getLogger(__name__)
@@ -89,6 +90,8 @@ class Abandoned:
                 if isinstance(written, Done) or written.head is None:
                     return True
                 head = written.head
+            if head.stopped and head.lease_token == token is not None:
+                self._record_stopped(head, persist)
         except NewerFormat:
             return self._let_go(head, persist)
         except StoreError as error:
@@ -96,45 +99,51 @@ class Abandoned:
             return False
         return True
 
+    def _record_stopped(self, head: Head, persist: Persistence) -> None:
+        outcomes = [one for one in self.outcomes if not isinstance(one.outcome, Deferred)]
+        run = self.program, self.codec, head, self.codec.decode(head.journal), outcomes
+        record_stopped(self.tools, persist, *run, _NAMES)
+
     def _commit(self, head: Head) -> Commit:
         now = self.tools.clock.now()
         stored = self.codec.decode(head.journal)
-        recorded, journal = self._recorded(head, stored)
-        if not recorded:
+        _, decision = self._settled(head, stored)
+        if decision is None:
             return release_of(head, now)
-        decision = Decision(journal, StartAttempts(()))  # the next worker decides
-        names = f"{head.lease_token}{_NAMES}"
-        packed = self.codec.pack(journal, names, head.writes, decided=False)
+        packed = self.codec.pack(decision.journal, f"{head.lease_token}{_NAMES}", head.writes)
         return commit_of(head, packed, decision, stored, now, release=True, recorded=True)
 
-    def _recorded(
+    def _settled(
         self, head: Head, stored: Journal
-    ) -> tuple[Sequence[UncommittedOutcome], Journal]:
-        """The outcomes to record, and the journal with them.
+    ) -> tuple[Sequence[UncommittedOutcome], Decision | None]:
+        """The outcomes that can be recorded now, and what the run does next with them; None, if
+        there are none.
 
-        None, if they may be recorded only together with those of siblings in flight.
+        One that may be recorded only together with those of its siblings in flight is left out.
         """
-        outcomes = [one for one in self.outcomes if not isinstance(one.outcome, Deferred)]
-        journal = stored
-        for one in outcomes:
-            journal = self.program.settle(journal, one)
-        in_flight = frozenset(self.in_flight) - {one.attempt.step for one in outcomes}
+        in_hand = [one for one in self.outcomes if not isinstance(one.outcome, Deferred)]
+        in_flight = frozenset(self.in_flight) - {one.attempt.step for one in in_hand}
         now = self.tools.clock.now()
-        if (
-            journal is stored
-            or self.program.decide(head, journal, head.inbox, now, in_flight, self.overflow).hold
-        ):
-            return (), stored
-        return outcomes, journal
+        journal, recorded, decision = stored, list[UncommittedOutcome](), None
+        for one in in_hand:
+            settled = self.program.settle(journal, one)
+            if settled is journal:
+                continue
+            found = self.program.decide(head, settled, head.inbox, now, in_flight, self.overflow)
+            if not found.hold:
+                journal, decision = settled, found
+                recorded.append(one)
+        if decision is not None and isinstance(decision.next, ReadOverflow):
+            decision = Decision(journal, StartAttempts(()))  # the next worker decides
+        return recorded, decision
 
     def _let_go(self, head: Head, persist: Persistence) -> bool:
         """A newer version writes to the run."""
         stored = self.codec.decode(head.journal)
-        outcomes, _ = self._recorded(head, stored)
+        outcomes, _ = self._settled(head, stored)
         let_go = LettingGo(self.tools, persist, self.program, head, _NAMES)
         try:
-            let_go(stored, self.tried, outcomes)
+            return let_go(stored, self.tried, outcomes)
         except StoreError as error:
             log.warning("run %s: its lease runs out: %s", head.run_id, error)
             return False
-        return True

@@ -100,9 +100,9 @@ class Advance:
             if head is not None and token is not None:
                 self._advance_claimed(head, token, time, place)
         finally:
-            place.leave()
             if not self._process.abandoned:  # else it is let go of by who abandons it
                 self._process.held.pop(token or "", None)
+            place.leave()
 
     def abandon(self, end_attempts: Sequence[Callable[[], None]], within: Ms) -> int:
         """Let go of the runs in progress, since this process ends without waiting for them.

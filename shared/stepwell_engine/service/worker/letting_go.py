@@ -35,8 +35,8 @@ class LettingGo:
 
     def __call__(
         self, stored: Journal, tried: Journal | None, outcomes: Sequence[UncommittedOutcome]
-    ) -> None:
-        """Record the outcomes in hand and release.
+    ) -> bool:
+        """Record the outcomes in hand and release; whether that was possible.
 
         `stored` is the journal as it was last, `tried` one whose write was not answered. A live run
         is released; one that was stopped meanwhile keeps its lease, for whoever closes it. It is
@@ -52,7 +52,8 @@ class LettingGo:
                 if ready and expect == "live":
                     run = about_run(self.head.run_id, self.head.project)
                     self.tools.dispatcher.hint(run)
-                return
+                return True
+        return False
 
     def _is_newer(self) -> bool:
         try:

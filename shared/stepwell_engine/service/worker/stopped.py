@@ -22,10 +22,12 @@ def record_stopped(
     head: Head,
     stored: Journal,
     outcomes: Sequence[UncommittedOutcome],
+    names: str = "",
 ) -> None:
     """Record the outcomes in hand of a run that was cancelled or timed out, close it, release.
 
-    `stored` is its journal. What can never be stored fails its step.
+    `stored` is its journal; `names` tell the blobs from those of other writes. What can never be
+    stored fails its step.
     """
     at = head.ended_at or tools.clock.now()
     # The journal names the children no more once it is closed.
@@ -34,7 +36,8 @@ def record_stopped(
         begun = stored
         for completed in outcomes:
             begun = program.settle_cancelled(begun, completed, at)
-        packed = codec.pack(program.close(begun, at), head.lease_token or "", head.writes)
+        names_of = f"{head.lease_token}{names}"
+        packed = codec.pack(program.close(begun, at), names_of, head.writes)
         commit = stopped_commit_of(head, packed)
         try:
             persist(partial(tools.runs.commit, commit))
