@@ -152,9 +152,9 @@ class Callers:
         return max(now, (at or now) + int(2_200 * self._random()) - 1_000)
 
     def signal_at(self, ledger: Ledger, when: int) -> None:
-        """A caller sends a signal then."""
+        """A caller sends a signal with a key then."""
         signal = SIGNALS[int(self._random() * len(SIGNALS))]
-        self._spawn("signal", partial(self._signal, ledger, signal), when)
+        self._spawn("signal", partial(self._signal, ledger, signal, keyed=True), when)
 
     def _signal_soon(self, ledger: Ledger, signal: str, most: int = _SOON) -> None:
         when = self._links.scheduler.now + int(most * self._random())
@@ -219,11 +219,11 @@ class Callers:
         for ledger in self._runs(slot):
             self._signal(ledger, signal, host)
 
-    def _signal(self, ledger: Ledger, signal: str, host: ApiHost) -> None:
+    def _signal(self, ledger: Ledger, signal: str, host: ApiHost, keyed: bool = False) -> None:
         run_id, workflow = ledger.head.run_id, ledger.head.workflow
         number = next(self._message)
         key = None
-        if self._random() < self._slots[workflow].keyed:
+        if keyed or self._random() < self._slots[workflow].keyed:
             # Whoever uses a key again sends the same signal again.
             number = int(self._random() * _KEYS)
             signal = SIGNALS[number % len(SIGNALS)]

@@ -140,7 +140,8 @@ class Checks:
         self._journal(ledger, old, new, commit.blobs, hand)
         if new.lease_token is None:
             let_go(ledger, hand)
-        if not ledger.undecided:  # else whoever decides what follows moves finished steps away
+        # What is let go of undecided keeps its finished steps, until somebody decides what follows.
+        if not ledger.undecided and new.journal != old.journal:
             check_size(ledger.codec, ledger.journal, new.journal)
         if ledger.journal.place != before.place:
             ledger.blame.move()

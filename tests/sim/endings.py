@@ -17,7 +17,7 @@ from tests.sim.faults import Faults
 from tests.sim.ledger import Ledger
 from tests.sim.scheduler import SKEW, Violation
 
-_SHARE, _OVERTAKES = 0.25, 1.0
+_SHARE = 0.25
 _DEADLINES = (
     5_000,
     30_000,
@@ -38,7 +38,6 @@ class Endings:
         self._faults = faults
         self._random = Random(f"endings {seed}")
         self._on = self._random.random() < _SHARE
-        self._overtakes = self._random.random() < _OVERTAKES
         self._deadlines: dict[str, int | None] = {}
 
     def with_deadline(self, head: Head) -> Head:
@@ -60,7 +59,7 @@ class Endings:
     def signals(self, what: str, head: Head, now: int) -> list[int]:
         """When signals come that its end, or its revival, may overtake."""
         if self._on and what == "create" and head.deadline is not None:
-            return [max(now, head.deadline - self._within(_OVERTAKEN)) for _ in range(3)]
+            return [max(now, head.deadline - self._within(_OVERTAKEN)) for _ in range(6)]
         if self._on and what == "revive":
             return [now + self._within(most) for most in (_OVERTAKEN, _OVERTAKEN, _SOON)]
         return []
@@ -84,12 +83,15 @@ class Endings:
     def _within(self, most: int) -> int:
         return int(self._random.random() * most)
 
-    def overtakes(self, ledger: Ledger, token: str) -> bool:
-        """Whether a revival comes right before the write of a worker that has lost its lease."""
+    def overtakes(self, ledger: Ledger, token: str | None) -> bool:
+        """Whether a revival comes right before a write: of a worker that has lost its lease, or,
+        without a token, of somebody who sends a signal.
+        """
         head = ledger.head
         ended = head.status in REVIVABLE and head.lease_token is None
-        stale = self._overtakes and ended and token in ledger.lost
-        return stale and head.generation < _MOST_GENERATIONS
+        if not ended or head.generation >= _MOST_GENERATIONS:
+            return False
+        return self._random.random() < _REVIVED if token is None else token in ledger.lost
 
     def revival(
         self, ledger: Ledger, head: Head, now: int, is_live: Callable[[str], bool]

@@ -1,6 +1,7 @@
 """Inboxes as the engine sees them in the simulator: every step of a delivery is a call."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 from stepwell_engine import limits
@@ -8,7 +9,7 @@ from stepwell_engine.adapters.delivery import KeyEntry, deliver
 from stepwell_engine.core.run.head import Blob, Head
 from stepwell_engine.core.run.inbox import InboxMessage, Slot
 from stepwell_engine.errors import Unavailable
-from stepwell_engine.ports import Delivered, Done, Refused, Written
+from stepwell_engine.ports import Delivered, Done, Refused, Revival, Written
 from tests.sim.links import Links
 from tests.sim.scheduler import Violation
 
@@ -134,6 +135,7 @@ class SimInboxes:
         """Let a slot count."""
 
         def apply() -> Written:
+            self._overtake(run_id, None)
             old = self._store.peek(run_id)
             written = self._store.count(run_id, number, name, now, quiet, generation)
             if isinstance(written, Done) and old is not None:
@@ -150,6 +152,31 @@ class SimInboxes:
         return self._links.call(
             "count_void", run_id, lambda: self._store.count_void(run_id, number), ghost=True
         )
+
+    # --- revivals -------------------------------------------------------------------------------
+
+    def _overtake(self, run_id: str, token: str | None) -> None:
+        """A revival comes right before a write that its writer began before: see Endings."""
+        endings, ledger = self._links.endings, self._checks.ledgers[run_id]
+        readable = ledger.head.format <= self._store.known_format
+        if not (readable and endings.overtakes(ledger, token)):
+            return
+        now = self._links.scheduler.now
+        revival = endings.revival(ledger, ledger.head, now, self._checks.is_live)
+        if revival is not None:
+            self._revive(revival)
+            self._links.fault()  # nobody hints it
+
+    def _revive(self, revival: Revival) -> Written:
+        run_id = revival.run_id
+        old = self._store.peek(run_id)
+        written = self._store.revive(replace(revival, blobs=()))
+        self._links.scheduler.note("revive", written)
+        if isinstance(written, Done) and old is not None:
+            self._checks.revived(old, written.head)
+            self._links.reacts("revive", run_id)
+            self._checks.hints.wrote(run_id)
+        return written
 
     def _delivered(self, name: str, run_id: str, written: Written) -> Written:
         self._links.scheduler.note(name, written)

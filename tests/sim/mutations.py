@@ -5,6 +5,7 @@ a function of the core; it lists the properties of which one is then violated.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from stepwell_engine.core.run.records import Record
 from stepwell_engine.core.run.status import Status, StepStatus
 from stepwell_engine.core.run.transitions import succeeded_record
 from stepwell_engine.core.values.subject import Subject, about_run
+from stepwell_engine.errors import NewerFormat
 from stepwell_engine.limits import MINUTE
 from stepwell_engine.ports import UNCHECKED, Commit, Dispatcher, Done, Due, Runs, Written
 from stepwell_engine.service.runs.starts import Starts
@@ -102,7 +104,7 @@ class CancelDropsWakeAt(Store):
 
 
 class CancelOfTheFinished(Store):
-    def _may_cancel(self, head: Head) -> bool:
+    def _may_stop(self, head: Head, generation: int) -> bool:
         return True
 
 
@@ -176,9 +178,10 @@ class NoDispatch(LeasedRun):
 
 class DropsEarlyHints(Advance):
     def _claim(self, run_id: str, project: str, lane: Lane) -> Head | None:
-        head = self._runs.get(run_id)
-        if head is not None and head.ready_at > self._clock.now():
-            return None
+        with suppress(NewerFormat):
+            head = self._runs.get(run_id)
+            if head is not None and head.ready_at > self._clock.now():
+                return None
         return super()._claim(run_id, project, lane)
 
 

@@ -113,7 +113,7 @@ class SimRuns(SimInboxes):
         bare = replace(commit, blobs=())
 
         def apply() -> Written:
-            self._overtake(commit)
+            self._overtake(commit.run_id, commit.lease_token)
             old = self._store.peek(commit.run_id)
             written = self._store.commit(bare)
             if isinstance(written, Done) and old is not None:
@@ -121,18 +121,6 @@ class SimRuns(SimInboxes):
             return self._noted("commit", written)
 
         return self._links.call("commit", commit.run_id, apply, ghost=True)
-
-    def _overtake(self, commit: Commit) -> None:
-        """A revival comes right before the write of a worker that has lost its lease."""
-        endings, ledger = self._links.endings, self._checks.ledgers[commit.run_id]
-        readable = ledger.head.format <= self._store.known_format
-        if not (readable and endings.overtakes(ledger, commit.lease_token)):
-            return
-        now = self._links.scheduler.now
-        revival = endings.revival(ledger, ledger.head, now, self._checks.is_live)
-        if revival is not None:
-            self._revive(revival)
-            self._links.fault()  # nobody hints it
 
     def let_go(self, commit: Commit) -> bool:
         """Blobs, then the head, whatever its format."""
@@ -187,13 +175,6 @@ class SimRuns(SimInboxes):
         self._put_blobs(run_id, revival.blobs)
 
         return self._links.call("revive", run_id, lambda: self._revive(revival), ghost=True)
-
-    def _revive(self, revival: Revival) -> Written:
-        old = self._store.peek(revival.run_id)
-        written = self._store.revive(replace(revival, blobs=()))
-        if isinstance(written, Done) and old is not None:
-            self._checks.revived(old, written.head)
-        return self._noted("revive", written)
 
     def close(self, run_id: str, token: str, commit: int, journal: bytes) -> Written:
         """Settle a cancelled run."""

@@ -173,6 +173,35 @@ def test_what_a_cancelled_run_was_at_is_recorded_once_although_the_journal_is_fu
     assert statuses(world, run_id) == {"s0": StepStatus.SUCCEEDED}
 
 
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_an_unanswered_letting_go_is_not_built_on(
+    cancelled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = actions()
+    run_id = world.start()
+
+    def raised(_: Attempt) -> None:
+        if cancelled:
+            void(world.controls.cancel("demo", "orders", run_id))
+        outgrow(world, run_id)
+
+    let_go, left = world.runs.let_go, [Unavailable("no answer")]
+
+    def unanswered(commit: Commit) -> bool:
+        done = let_go(commit)
+        if done and left:
+            raise left.pop()
+        return done
+
+    world.during = raised
+    monkeypatch.setattr(world.runs, "let_go", unanswered)
+    head = visit(world, run_id)
+    assert head.commit_seq == 1
+    upgrade(world)
+    assert statuses(world, run_id) == {"s0": StepStatus.SUCCEEDED}
+    assert world.journal(run_id).position == (0 if cancelled else 1)
+
+
 def test_a_write_of_its_own_that_was_not_answered_is_built_on() -> None:
     world = actions()
     run_id = world.start()

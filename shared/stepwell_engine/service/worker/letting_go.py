@@ -44,8 +44,9 @@ class LettingGo:
         take it again and again.
         """
         ready = self._is_newer()
-        journals = (stored,) if tried is None else (stored, tried)
-        tries = product(enumerate(journals), _EXPECTATIONS)
+        # The later place first: a write that succeeds unanswered must not have others build on it.
+        places = [(0, stored)] if tried is None else [(1, tried), (0, stored)]
+        tries = product(places, _EXPECTATIONS)
         for number, ((place, journal), expect) in enumerate(tries):
             commit = self._commit(place, journal, outcomes, expect, ready, number)
             if self.persist(partial(self.tools.runs.let_go, commit)):
