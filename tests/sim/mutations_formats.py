@@ -72,6 +72,7 @@ FORMATS: tuple[Mutation, ...] = (
         "what is let go of has moved to a page",
         "stepwell_engine.core.run.journal_codec.JournalCodec.pack",
         _as_if_decided,
+        1,
         2,
         9,
     ),

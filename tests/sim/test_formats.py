@@ -41,7 +41,7 @@ def test_a_fifth_of_the_worlds_have_two_versions() -> None:
 def test_older_hosts_meet_what_they_cannot_read_and_everything_ends() -> None:
     SEEN.clear()
     engine = replace(REAL, store=Counting)
-    for seed in range(1_000):
+    for seed in range(2_000):
         if not draw_formats(seed, HOSTS).phases:
             continue
         world = World(seed, engine, Coverage(), keep=0)
