@@ -70,11 +70,18 @@ _STOPS: Final = {
         f"{_IS_LIVE} AND {_OWES_NONE} AND {_FREE}",
     ),
 }
-_CASCADES: Final = Form(
+_CASCADE_ALL: Final = Form(
     f"{_STOP}, {_NOTIFY_PENDING} = :yes, {_CASCADE} = :yes, {_WAKE_AT} = :now ADD {_REVISION} :one",
     _IS_LIVE,
     _YES,
 )
+_CASCADES: Final = dict.fromkeys(_STOPS, _CASCADE_ALL)  # whatever the head is
+_TIMES_OUT: Final = {
+    name: Form(
+        form.update.replace("SET ", f"SET {_FORMAT} = :format, "), form.condition, form.values
+    )
+    for name, form in _STOPS.items()
+}
 _CLOSE: Final = f"SET {_JOURNAL} = :journal, {_COMMIT} = :next REMOVE {_LEASE}"
 _CLOSES: Final = {
     "notifies": Form(_CLOSE, f"{_IS_STOPPED} AND {_IS_MINE} AND {_NOTIFIES}"),
@@ -110,22 +117,12 @@ class Endings(Updates):
 
     def cancel(self, run_id: RunId, now: EpochMs, cascade: bool, generation: int) -> Written:
         """End a live run: one that nobody holds has nothing to wake for but to notify somebody."""
-        if not cascade:
-            return self._stop(run_id, Status.CANCELLED, now, generation, _STOPS)
-        everybody = dict.fromkeys(_STOPS, _CASCADES)
-        return self._stop(run_id, Status.CANCELLED, now, generation, everybody)
+        forms = _CASCADES if cascade else _STOPS
+        return self._stop(run_id, Status.CANCELLED, now, generation, forms)
 
     def time_out(self, run_id: RunId, now: EpochMs, generation: int) -> Written:
         """End a live run that is late. No newer format is stored: a condition says so."""
-        raised = {
-            name: Form(
-                form.update.replace("SET ", f"SET {_FORMAT} = :format, "),
-                form.condition,
-                form.values,
-            )
-            for name, form in _STOPS.items()
-        }
-        return self._stop(run_id, Status.TIMED_OUT, now, generation, raised)
+        return self._stop(run_id, Status.TIMED_OUT, now, generation, _TIMES_OUT)
 
     def _stop(
         self,
